@@ -1,0 +1,5 @@
+//! The gemini wire: `view` reads a request, `write` makes the one that is sent instead, `reply` assembles the answer.
+
+pub mod reply;
+pub mod view;
+pub mod write;

@@ -1,0 +1,144 @@
+//! What a request says, whatever its format: borrowed from the body, each part
+//! with the span it stands in. NOT owned copies of bodies, NOT what to do about it.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// A chat request as its format shows it.
+#[derive(Debug)]
+pub struct ChatView<'a> {
+    /// The model's name; from the path for Gemini.
+    pub model: Cow<'a, str>,
+    /// Does the agent ask for a stream?
+    pub stream: bool,
+    /// Every declared tool in request order, flattened over Gemini's `Tool` objects.
+    pub tools: Vec<ToolView<'a>>,
+    /// The system prompt(s), as raw JSON: opaque, only hashed.
+    pub system: Vec<&'a str>,
+    /// The conversation in order. OpenAI's system messages stand here too, as [`Role::System`].
+    pub messages: Vec<MessageView<'a>>,
+    /// What the agent says about which tool to call.
+    pub choice: Choice<'a>,
+    /// What keeps a request from being narrowed, whatever its tools.
+    pub traits: Traits,
+    /// Spans that only the format's own writer needs.
+    pub layout: Layout,
+}
+
+/// Features of a request that change how it may be treated.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Traits {
+    /// `n > 1`, `candidateCount > 1`.
+    pub several_choices: bool,
+    /// A JSON answer is demanded: `response_format` of a json kind, `responseSchema`, `responseMimeType`.
+    pub structured: bool,
+    /// `cachedContent`, `extra_body.google.cached_content`.
+    pub cached_content: bool,
+    /// Kimi's partial mode: the last message carries `"partial": true`.
+    pub partial: bool,
+    /// The client narrows by itself: `defer_loading`, tool search, `tool_reference`, message-level tools.
+    pub client_search: bool,
+    /// `stream_options.include_usage`.
+    pub usage_frame: bool,
+}
+
+/// One entry of the roster.
+#[derive(Debug)]
+pub struct ToolView<'a> {
+    /// A plain function, or something that is never ranked, dropped or moved.
+    pub kind: ToolKind,
+    /// `""` where the entry has none.
+    pub name: Cow<'a, str>,
+    pub description: Cow<'a, str>,
+    /// The JSON schema of its parameters, raw.
+    pub parameters: Option<&'a str>,
+    /// The entry's own bytes in the body. Gemini: of the one declaration; of the whole `Tool` for [`ToolKind::Fixed`].
+    pub span: Range<usize>,
+    /// Gemini: which `Tool` object it stands in. 0 elsewhere.
+    pub group: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ToolKind {
+    /// May be withheld.
+    Function,
+    /// Built-ins, server tools, entries that cannot be read: always bound, in their place.
+    Fixed,
+}
+
+/// Who speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    System,
+    User,
+    Assistant,
+    /// A message that holds nothing but answers to calls.
+    Tool,
+}
+
+/// One message of the conversation.
+#[derive(Debug)]
+pub struct MessageView<'a> {
+    pub role: Role,
+    /// Its text parts in order; not thoughts, not reasoning.
+    pub texts: Vec<Cow<'a, str>>,
+    pub calls: Vec<CallView<'a>>,
+    pub answers: Vec<AnswerView<'a>>,
+    /// Where its JSON stands in the body.
+    pub span: Range<usize>,
+}
+
+/// A call the model made earlier.
+#[derive(Debug)]
+pub struct CallView<'a> {
+    /// `""` where the format has none.
+    pub id: Cow<'a, str>,
+    pub name: Cow<'a, str>,
+    /// OpenAI: the text of the string. Gemini: the raw object.
+    pub arguments: Cow<'a, str>,
+}
+
+/// An answer to such a call.
+#[derive(Debug)]
+pub struct AnswerView<'a> {
+    /// `""` where the format has none.
+    pub id: Cow<'a, str>,
+    /// The tool's name; `""` where the format leaves it out.
+    pub name: Cow<'a, str>,
+}
+
+/// What the agent says about which tool to call.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Choice<'a> {
+    /// The model decides (also when nothing is said).
+    Auto,
+    /// No call.
+    None,
+    /// Some call.
+    Required,
+    /// Only these: a named function, OpenAI's `allowed_tools`, Gemini's `allowedFunctionNames`.
+    Only(Vec<Cow<'a, str>>),
+}
+
+/// Spans for the writer of the format. All empty where the body has no such part.
+#[derive(Debug, Default)]
+pub struct Layout {
+    /// The value of `tools`.
+    pub tools: Range<usize>,
+    /// Gemini: each element of `tools` with the span of its declarations array (empty: it has none).
+    pub groups: Vec<Group>,
+    /// The value of `messages` or `contents`: an array.
+    pub messages: Range<usize>,
+    /// The value of the cap on the reply's tokens, and the cap.
+    pub max_tokens: Option<(Range<usize>, u64)>,
+}
+
+/// One Gemini `Tool` object.
+#[derive(Debug, Clone)]
+pub struct Group {
+    pub span: Range<usize>,
+    /// The value of `functionDeclarations`; empty: none.
+    pub declarations: Range<usize>,
+    /// Does it hold more than declarations (search, code execution)?
+    pub mixed: bool,
+}
