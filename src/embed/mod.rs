@@ -1,6 +1,8 @@
 //! Texts become vectors, once: one build in flight however many turns wait, vectors keyed by content hash, kept on
 //! disk and in the shared store. NOT at boot, NOT ranking.
 
+pub mod builtin;
+
 use std::sync::Arc;
 
 use crate::retrieval::document::Document;
