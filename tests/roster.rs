@@ -116,3 +116,64 @@ fn the_catalog_knows_every_tool_and_a_small_core() {
     let core = catalog.values().filter(|entry| entry.get("always_on").is_some()).count();
     assert!((4..=6).contains(&core), "a core of {core}");
 }
+
+/// `tests/eval/cases.jsonl`, one case a line.
+fn cases() -> Vec<Value> {
+    let lines = include_str!("eval/cases.jsonl").lines();
+    lines.map(|line| serde_json::from_str(line).unwrap_or_else(|problem| panic!("{problem}: {line}"))).collect()
+}
+
+fn expected(case: &Value) -> impl Iterator<Item = &str> {
+    case["expect"].as_array().into_iter().flatten().filter_map(Value::as_str)
+}
+
+#[test]
+fn every_tool_that_may_be_withheld_has_a_request_in_both_languages() {
+    let (roster, catalog, cases) = (roster(), catalog(), cases());
+    let is_core = |name: &str| catalog.get(name).is_some_and(|entry| entry.contains_key("always_on"));
+    for lang in ["en", "ar"] {
+        let of_lang: Vec<_> = cases.iter().filter(|case| case["lang"] == lang).collect();
+        assert!(of_lang.len() >= 44, "{lang}: {} requests", of_lang.len());
+        let covered: BTreeSet<_> = of_lang.iter().flat_map(|case| expected(case)).collect();
+        for name in roster.iter().map(name).filter(|name| !is_core(name)) {
+            assert!(covered.contains(name), "{lang}: no request needs {name}");
+        }
+        // the core is bound whatever is asked: a case for it would pass without any choosing
+        assert!(!covered.iter().any(|name| is_core(name)), "{lang}: a request that expects the core proves nothing");
+    }
+}
+
+#[test]
+fn requests_are_whole_and_told_apart() {
+    let (roster, cases) = (roster(), cases());
+    let known: BTreeSet<_> = roster.iter().map(name).collect();
+    let (mut ids, mut queries) = (BTreeSet::new(), BTreeSet::new());
+    for case in &cases {
+        let (id, query) = (case["id"].as_str().expect("an id"), case["query"].as_str().expect("a query"));
+        assert!(ids.insert(id), "{id} twice");
+        assert!(queries.insert(query), "{id}: the same request twice");
+        assert!(!query.trim().is_empty() && case["tags"].is_array(), "{id}");
+        assert!(expected(case).count() > 0 && expected(case).all(|name| known.contains(name)), "{id}");
+        let arabic = query.chars().any(|c| ('\u{0600}'..='\u{06ff}').contains(&c));
+        assert_eq!(arabic, case["lang"] == "ar", "{id}: the language is not {}", case["lang"]);
+        if let Some(messages) = case.get("messages") {
+            let last = messages.as_array().and_then(|messages| messages.last()).expect("a dialogue");
+            assert_eq!((&last["role"], &last["content"]), (&Value::from("user"), &case["query"]), "{id}");
+        }
+    }
+}
+
+/// People do not type a tool's name. A case may share half of the name's words at most (of two, one).
+#[test]
+fn requests_do_not_say_the_tools_name() {
+    for case in cases() {
+        let query = case["query"].as_str().unwrap_or_default().to_lowercase();
+        let words: BTreeSet<_> = query.split(|c: char| !c.is_alphanumeric()).collect();
+        for name in expected(&case) {
+            let (said, all) = name.split('_').fold((0, 0), |(said, all), word| {
+                (said + usize::from(words.contains(word.trim_end_matches('s')) || words.contains(word)), all + 1)
+            });
+            assert!(said * 2 <= all, "{}: says {name}", case["id"]);
+        }
+    }
+}
