@@ -1,0 +1,175 @@
+//! How much is narrowed, and how. NOT the policy itself: `proxy/app.rs` makes that from here.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use globset::Glob;
+
+use super::catalog::Catalog;
+use super::read::{self, Section};
+use super::source::Node;
+
+/// `[narrow]`, or an upstream's own.
+#[derive(Debug, Clone)]
+pub struct Narrow {
+    pub mode: Mode,
+    /// Of conversations; the rest are the holdout. 0 to 100.
+    pub percent: u8,
+    /// Names and globs of the core. Each is a valid glob.
+    pub always_on: Vec<String>,
+    pub max_retrieved_tools: usize,
+    pub max_discovered_tools: usize,
+    pub max_discovery_legs: usize,
+    /// Beyond the core; never less than `max_retrieved_tools`.
+    pub max_bound_tools: usize,
+    pub sticky_need: usize,
+    pub binding: Binding,
+    pub stability: Stability,
+    /// For everything before the upstream call.
+    pub deadline: Duration,
+    pub find_tools_name: String,
+    pub order: Order,
+    /// Elements that agents wrap around what the user wrote.
+    pub query_ignore: Vec<String>,
+    pub directory: Directory,
+    pub catalog: Option<Arc<Catalog>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    Off,
+    Shadow,
+    Narrow,
+}
+
+/// How the block reaches the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Binding {
+    Auto,
+    Replace,
+    Append,
+    Dispatch,
+}
+
+/// When the block is chosen anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stability {
+    Sticky,
+    Turn,
+}
+
+/// Order of the block where domains say nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    Roster,
+    Name,
+}
+
+/// How `find_tools` lists what can be found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Directory {
+    Names,
+    Groups,
+    None,
+}
+
+impl Default for Narrow {
+    fn default() -> Self {
+        Self {
+            mode: Mode::Narrow,
+            percent: 100,
+            always_on: Vec::new(),
+            max_retrieved_tools: 12,
+            max_discovered_tools: 5,
+            max_discovery_legs: 2,
+            max_bound_tools: 24,
+            sticky_need: 5,
+            binding: Binding::Auto,
+            stability: Stability::Sticky,
+            deadline: Duration::from_millis(300),
+            find_tools_name: "find_tools".to_owned(),
+            order: Order::Roster,
+            query_ignore: ["system-reminder", "environment_details", "environment_context"].map(str::to_owned).into(),
+            directory: Directory::Names,
+            catalog: None,
+        }
+    }
+}
+
+impl Narrow {
+    /// Reads what is given over `base`.
+    pub(super) fn read(mut section: Section<'_>, base: &Self) -> Self {
+        let mut narrow = base.clone();
+        let modes = [("off", Mode::Off), ("shadow", Mode::Shadow), ("narrow", Mode::Narrow)];
+        section.take("mode", &mut narrow.mode, read::one_of(&modes));
+        section.take("percent", &mut narrow.percent, percent);
+        section.take("always_on", &mut narrow.always_on, globs);
+        section.take("max_retrieved_tools", &mut narrow.max_retrieved_tools, read::count(0, usize::MAX));
+        section.take("max_discovered_tools", &mut narrow.max_discovered_tools, read::count(1, usize::MAX));
+        section.take("max_discovery_legs", &mut narrow.max_discovery_legs, read::count(0, 16));
+        section.take("max_bound_tools", &mut narrow.max_bound_tools, read::count(0, usize::MAX));
+        if narrow.max_bound_tools < narrow.max_retrieved_tools {
+            if section.has("max_bound_tools") {
+                let least = narrow.max_retrieved_tools;
+                section.report("max_bound_tools", format!("must be at least max_retrieved_tools, which is {least}"));
+            }
+            narrow.max_bound_tools = narrow.max_retrieved_tools;
+        }
+        section.take("sticky_need", &mut narrow.sticky_need, read::count(0, usize::MAX));
+        let bindings = [
+            ("auto", Binding::Auto),
+            ("replace", Binding::Replace),
+            ("append", Binding::Append),
+            ("dispatch", Binding::Dispatch),
+        ];
+        section.take("binding", &mut narrow.binding, read::one_of(&bindings));
+        let stabilities = [("sticky", Stability::Sticky), ("turn", Stability::Turn)];
+        section.take("stability", &mut narrow.stability, read::one_of(&stabilities));
+        section.take("deadline", &mut narrow.deadline, read::duration);
+        section.take("find_tools_name", &mut narrow.find_tools_name, tool_name);
+        section.take("order", &mut narrow.order, read::one_of(&[("roster", Order::Roster), ("name", Order::Name)]));
+        section.take("query_ignore", &mut narrow.query_ignore, read::list);
+        let directories = [("names", Directory::Names), ("groups", Directory::Groups), ("none", Directory::None)];
+        section.take("directory", &mut narrow.directory, read::one_of(&directories));
+        read_catalog(&mut section, &mut narrow.catalog);
+        section.finish();
+        narrow
+    }
+}
+
+fn read_catalog(section: &mut Section<'_>, catalog: &mut Option<Arc<Catalog>>) {
+    let given = section.has("catalog");
+    let mut path: Option<PathBuf> = None;
+    section.take_path("catalog", &mut path);
+    match path.map(|path| Catalog::read(&path)) {
+        Some(Ok(read)) => *catalog = Some(Arc::new(read)),
+        Some(Err(problems)) => problems.into_iter().for_each(|problem| section.report("catalog", problem)),
+        None if given => *catalog = None,
+        None => {}
+    }
+}
+
+fn percent(node: &Node) -> Result<u8, String> {
+    read::count(0, 100)(node).map(|percent| u8::try_from(percent).unwrap_or(100))
+}
+
+fn globs(node: &Node) -> Result<Vec<String>, String> {
+    let globs = read::list(node)?;
+    for glob in &globs {
+        Glob::new(glob).map_err(|error| format!("`{glob}` is not a glob: {}", error.kind()))?;
+    }
+    Ok(globs)
+}
+
+/// What every provider takes as a tool's name (Gemini is the strictest: 64 characters, not starting with a digit).
+fn tool_name(node: &Node) -> Result<String, String> {
+    let name = read::text(node)?;
+    let start = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    let rest = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+    if start && rest && name.len() <= 64 {
+        Ok(name)
+    } else {
+        Err(format!("`{name}` is not a name of at most 64 letters, digits, _ and - that starts with a letter or _"))
+    }
+}

@@ -1,0 +1,259 @@
+//! Configuration as people meet it: every file we ship loads, and every message is asserted whole.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::Duration;
+
+use packlight::config::Config;
+use packlight::config::catalog::Catalog;
+use packlight::config::narrow::{Binding, Mode};
+
+fn parse(text: &str, variables: &[(&str, &str)]) -> Result<Config, Vec<String>> {
+    let variables: Vec<(OsString, OsString)> = variables.iter().map(|(k, v)| (k.into(), v.into())).collect();
+    Config::parse(text, Path::new(""), &variables).map_err(|problems| problems.iter().map(|p| p.to_string()).collect())
+}
+
+fn problems(text: &str, variables: &[(&str, &str)]) -> Vec<String> {
+    parse(text, variables).expect_err("must not load")
+}
+
+fn shipped() -> Vec<std::path::PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("config");
+    std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
+}
+
+#[test]
+fn every_shipped_file_loads() {
+    let mut loaded = 0;
+    for path in shipped() {
+        let text = std::fs::read_to_string(&path).unwrap();
+        if path.file_name().unwrap().to_str().unwrap().starts_with("catalog") {
+            Catalog::read(&path).unwrap();
+        } else {
+            Config::parse(&text, path.parent().unwrap(), &[]).unwrap_or_else(|p| panic!("{}: {p:?}", path.display()));
+        }
+        loaded += 1;
+    }
+    assert!(loaded >= 3);
+}
+
+#[test]
+fn the_documented_file_says_the_defaults() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/packlight.toml");
+    let documented = parse(&std::fs::read_to_string(path).unwrap(), &[]).unwrap();
+    let default = Config::default();
+    assert_eq!(format!("{:?}", documented.server), format!("{:?}", default.server));
+    assert_eq!(format!("{:?}", documented.upstreams), format!("{:?}", default.upstreams));
+    assert_eq!(format!("{:?}", documented.narrow), format!("{:?}", default.narrow));
+    assert_eq!(format!("{:?}", documented.embeddings), format!("{:?}", default.embeddings));
+    assert_eq!(format!("{:?}", documented.log), format!("{:?}", default.log));
+    assert_eq!(documented.store.url.reveal(), default.store.url.reveal());
+    assert_eq!(documented.prices.find("kimi-k3"), default.prices.find("kimi-k3"));
+}
+
+#[test]
+fn nothing_at_all_is_the_default() {
+    let config = parse("", &[]).unwrap();
+    let prefixes: Vec<&str> = config.upstreams.iter().map(|upstream| upstream.prefix.as_str()).collect();
+    assert_eq!(prefixes, ["/kimi", "/gemini"]);
+    assert_eq!(config.narrow.deadline, Duration::from_millis(300));
+}
+
+#[test]
+fn all_problems_are_reported_at_once_in_the_order_of_the_file() {
+    let text = r#"
+[sever]
+listen = "x"
+[server]
+listen = "localhost"
+max_body = "64mib"
+shutdown_grace = "30"
+admin_listn = "127.0.0.1:1"
+[narrow]
+percent = 101
+mode = "on"
+always_on = ["a[", 3]
+max_retrieved_tools = -1
+deadline = 300
+percnt = 5
+catalog = "nowhere.toml"
+[embeddings]
+provider = "cohere"
+[prices.x]
+input = "cheap"
+[store]
+kind = "disk"
+url = "http://secret@h"
+"#;
+    assert_eq!(
+        problems(text, &[]),
+        [
+            "line 2: sever: unknown key, did you mean server?",
+            "line 5: server.listen: `localhost` is not an IP address and a port, such as 127.0.0.1:8787",
+            "line 6: server.max_body: `64mib` is not a size, write a whole number and a unit: 512KiB, 64MiB, 1GiB",
+            "line 7: server.shutdown_grace: `30` is not a duration, write a whole number and a unit: 300ms, 30s, 5m, 1h",
+            "line 8: server.admin_listn: unknown key, did you mean server.admin_listen?",
+            "line 10: narrow.percent: must be a whole number from 0 to 100, not 101",
+            "line 11: narrow.mode: must be one of off, shadow, narrow, not `on`",
+            "line 12: narrow.always_on: must be a list of text, one entry is a whole number",
+            "line 13: narrow.max_retrieved_tools: must be a whole number of at least 0, not -1",
+            "line 14: narrow.deadline: must be text, not a whole number",
+            "line 15: narrow.percnt: unknown key, did you mean narrow.percent?",
+            "line 16: narrow.catalog: cannot read nowhere.toml: No such file or directory (os error 2)",
+            "line 18: embeddings.provider: must be one of builtin, gemini, openai, not `cohere`",
+            "line 19: prices.x.output: must be given, in USD per million tokens",
+            "line 20: prices.x.input: must be a number, not text",
+            "line 22: store.kind: must be one of memory, redis, not `disk`",
+            "line 23: store.url: must start with redis:// or unix://",
+        ]
+    );
+}
+
+#[test]
+fn upstreams_must_be_told_apart() {
+    let text = r#"
+[[upstream]]
+name = "a"
+prefix = "/x"
+url = "https://a.example.com"
+[[upstream]]
+name = "b"
+prefix = "/x/"
+url = "ftp://b.example.com"
+[[upstream]]
+name = "c"
+prefix = "/"
+narrow = { percent = 50, mod = "off" }
+[[upstream]]
+prefix = "d"
+url = "https://me:hunter2@d.example.com"
+max_tools = 0
+"#;
+    assert_eq!(
+        problems(text, &[]),
+        [
+            "line 8: upstream.b.prefix: `/x` is the prefix of upstream a already",
+            "line 9: upstream.b.url: must be an http or https address, such as https://api.example.com, not ftp",
+            "line 10: upstream.c.url: must be given, such as \"https://api.example.com\"",
+            "line 12: upstream.c.prefix: must be more than /: it is what tells upstreams apart",
+            "line 13: upstream.c.narrow.mod: unknown key, did you mean upstream.c.narrow.mode?",
+            "line 14: upstream.3.name: must be given, such as \"kimi\"",
+            "line 15: upstream.3.prefix: `d` must start with /",
+            "line 16: upstream.3.url: must not hold credentials: the agent's own are sent on",
+            "line 17: upstream.3.max_tools: must be a whole number of at least 1, not 0",
+        ]
+    );
+}
+
+#[test]
+fn an_upstream_overrides_any_key_of_narrow() {
+    let text = r#"
+[narrow]
+percent = 40
+max_retrieved_tools = 9
+[[upstream]]
+name = "kimi"
+narrow = { mode = "shadow", binding = "append" }
+"#;
+    let config = parse(text, &[]).unwrap();
+    let [kimi] = config.upstreams.as_slice() else { panic!("one upstream") };
+    assert_eq!((kimi.narrow.mode, kimi.narrow.binding), (Mode::Shadow, Binding::Append));
+    assert_eq!((kimi.narrow.percent, kimi.narrow.max_retrieved_tools), (40, 9));
+    assert_eq!(
+        (kimi.prefix.as_str(), kimi.max_tools, kimi.url.to_string().as_str()),
+        ("/kimi", 128, "https://api.moonshot.ai")
+    );
+    assert_eq!(config.narrow.mode, Mode::Narrow);
+}
+
+#[test]
+fn the_environment_overrides_the_file_and_the_built_in() {
+    let variables = [
+        ("PACKLIGHT_SERVER__LISTEN", "0.0.0.0:1"),
+        ("PACKLIGHT_NARROW__ALWAYS_ON", "help, search_*"),
+        ("PACKLIGHT_NARROW__PERCENT", "7"),
+        ("PACKLIGHT_UPSTREAM__GEMINI__URL", "http://127.0.0.1:9"),
+        ("PACKLIGHT_UPSTREAM__GEMINI__NARROW__MODE", "off"),
+        ("PACKLIGHT_PRICES__KIMI_K3__INPUT", "2.5"),
+        ("PACKLIGHT_LOG__TEXT", "true"),
+        ("PACKLIGHT_TEST_REDIS", "anything"),
+        ("PACKLIGHT_SERVICE_HOST", "10.0.0.1"),
+        ("PACKLIGHT_PORT_8787_TCP", "tcp://10.0.0.1:8787"),
+        ("PATH", "/bin"),
+    ];
+    let config = parse("[server]\nlisten = \"127.0.0.1:2\"\n", &variables).unwrap();
+    assert_eq!(config.server.listen.to_string(), "0.0.0.0:1");
+    assert_eq!(config.narrow.always_on, ["help", "search_*"]);
+    assert_eq!(config.upstreams.len(), 2);
+    let gemini = &config.upstreams[1];
+    assert_eq!((gemini.url.to_string().as_str(), gemini.narrow.mode), ("http://127.0.0.1:9", Mode::Off));
+    assert_eq!((gemini.narrow.percent, gemini.max_tools), (7, 512));
+    assert_eq!(config.prices.find("kimi-k3").map(|price| (price.input, price.output)), Some((2.5, 15.0)));
+    assert!(config.log.text);
+}
+
+#[test]
+fn unknown_and_wrong_variables_are_problems_by_their_name() {
+    let variables = [
+        ("PACKLIGHT_SEVER__LISTEN", "0.0.0.0:1"),
+        ("PACKLIGHT_LISTEN", "0.0.0.0:1"),
+        ("PACKLIGHT_NARROW__PERCENT", "all"),
+        ("PACKLIGHT_UPSTREAM__OPENAI__URL", "http://h"),
+        ("PACKLIGHT_PRICES__GPT__INPUT", "1"),
+    ];
+    assert_eq!(
+        problems("nonsense = 1", &variables),
+        [
+            "line 1: nonsense: unknown key, known here are embeddings, log, narrow, prices, server, store, upstream",
+            "PACKLIGHT_LISTEN: listen: unknown key, did you mean server.listen?",
+            "PACKLIGHT_NARROW__PERCENT: narrow.percent: must be a whole number from 0 to 100, not `all`",
+            "PACKLIGHT_PRICES__GPT__INPUT: prices.gpt: no price has this name, there are kimi-k3",
+            "PACKLIGHT_SEVER__LISTEN: sever: unknown key, did you mean server?",
+            "PACKLIGHT_UPSTREAM__OPENAI__URL: upstream.openai: no upstream has this name, there are kimi, gemini",
+        ]
+    );
+}
+
+#[test]
+fn a_key_is_read_from_the_variable_it_is_named_by_and_never_shown() {
+    let text = "[embeddings]\nprovider = \"gemini\"\n";
+    let config = parse(text, &[("GEMINI_API_KEY", "AIza-1"), ("AI_EMBEDDINGS_MODEL", "m-2")]).unwrap();
+    assert_eq!(config.embeddings.api_key.as_ref().map(|key| key.reveal()), Some("AIza-1"));
+    assert_eq!(config.embeddings.model.as_deref(), Some("m-2"));
+    assert!(!format!("{config:?}").contains("AIza"));
+    assert_eq!(problems(text, &[]), ["line 1: embeddings.api_key_env: GEMINI_API_KEY is not set in the environment"]);
+    let pasted = "[embeddings]\nprovider = \"openai\"\napi_key_env = \"sk-abc\"\n";
+    assert_eq!(
+        problems(pasted, &[]),
+        ["line 3: embeddings.api_key_env: the variable it names is not set in the environment"]
+    );
+}
+
+#[test]
+fn a_file_that_is_not_toml_says_where() {
+    let problems = problems("[server]\nlisten = \n[narrow\n", &[]);
+    assert!(problems[0].starts_with("line 2: not TOML: "), "{problems:?}");
+    assert!(problems.iter().any(|problem| problem.starts_with("line 3: not TOML: ")), "{problems:?}");
+}
+
+#[test]
+fn paths_of_a_file_start_at_its_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("tools.toml"), "[[tool]]\nname = \"a\"\nkeywords = [\"k\"]\n").unwrap();
+    let file = folder.path().join("packlight.toml");
+    std::fs::write(&file, "[narrow]\ncatalog = \"tools.toml\"\n").unwrap();
+    let text = std::fs::read_to_string(&file).unwrap();
+    let config = Config::parse(&text, folder.path(), &[]).unwrap();
+    let catalog = config.upstreams[0].narrow.catalog.clone().unwrap();
+    assert_eq!(catalog.find("a").unwrap().keywords, ["k"]);
+    std::fs::write(folder.path().join("tools.toml"), "[[tool]]\nname = \"a\"\nkeyword = 1\n").unwrap();
+    let problems = Config::parse(&text, folder.path(), &[]).unwrap_err();
+    let catalog = folder.path().join("tools.toml");
+    assert_eq!(
+        problems[0].to_string(),
+        format!(
+            "line 2: narrow.catalog: {}: line 3: tool.a.keyword: unknown key, did you mean tool.a.keywords?",
+            catalog.display()
+        )
+    );
+}
