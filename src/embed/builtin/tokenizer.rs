@@ -1,0 +1,144 @@
+//! A text becomes ids: normalised, cut into the likeliest pieces (Unigram, Viterbi), framed.
+//!
+//! NOT the prefix `query: ` ([`super`]). It agrees with the model's official tokenizer except where that one
+//! normalises a sequence of code points (stacked combining marks); here the table maps single ones.
+
+use std::ops::Range;
+
+use super::file::Vocabulary;
+use super::trie::Trie;
+
+/// Stands for a space within pieces.
+const SPACE: char = '\u{2581}';
+/// How much worse an unknown code point is than the worst piece.
+const UNKNOWN_PENALTY: f32 = 10.0;
+
+/// Text to ids.
+#[derive(Debug)]
+pub struct Tokenizer {
+    trie: Trie,
+    scores: Vec<f32>,
+    /// Code points of the longest piece.
+    longest: usize,
+    unknown_score: f32,
+    bos: u32,
+    eos: u32,
+    unknown: u32,
+    replaced: Vec<(char, Range<usize>)>,
+    replacements: Vec<char>,
+}
+
+impl Tokenizer {
+    #[must_use]
+    pub fn new(vocabulary: Vocabulary) -> Self {
+        let Vocabulary { bos, eos, pad, unknown, pieces, scores, text, replaced, replacements } = vocabulary;
+        // A text that spells `</s>` is still a text: the marks are no pieces.
+        let marks = [bos, eos, pad, unknown];
+        let pieces: Vec<(&[u8], u32)> = pieces
+            .into_iter()
+            .zip(0..)
+            .filter(|(_, number)| !marks.contains(number))
+            .filter_map(|(range, number)| Some((text.get(range)?, number)))
+            .collect();
+        let starts_code_point = |byte: &&u8| **byte & 0xc0 != 0x80;
+        let longest = pieces.iter().map(|(piece, _)| piece.iter().filter(starts_code_point).count()).max().unwrap_or(1);
+        let lowest = scores.iter().copied().fold(f32::INFINITY, f32::min);
+        Self {
+            trie: Trie::new(pieces),
+            scores,
+            longest: longest.max(1),
+            unknown_score: lowest - UNKNOWN_PENALTY,
+            bos,
+            eos,
+            unknown,
+            replaced,
+            replacements,
+        }
+    }
+
+    /// The ids of `text`, between the marks of begin and end, at most `limit` (at least 2).
+    #[must_use]
+    pub fn ids(&self, text: &str, limit: usize) -> Vec<u32> {
+        let room = limit.saturating_sub(2);
+        // Twice what `room` pieces can cover: cutting there cannot change them, and a message of megabytes costs no
+        // more than one of pages.
+        let text = self.normalised(text, (room + 1) * self.longest * 2);
+        let mut ids = vec![self.bos];
+        ids.extend(self.segments(&text));
+        ids.truncate(room + 1);
+        ids.push(self.eos);
+        ids
+    }
+
+    /// With every code point through the table, one space in front, runs of spaces as one; at most `most` code points.
+    fn normalised(&self, text: &str, most: usize) -> String {
+        let mut out = String::with_capacity(text.len().min(most * 4) + SPACE.len_utf8());
+        let mut after_space = false;
+        let mapped = text.chars().flat_map(|point| self.mapped(point));
+        for point in std::iter::once(' ').chain(mapped).take(most) {
+            if point != ' ' {
+                out.push(point);
+            } else if !after_space {
+                out.push(SPACE);
+            }
+            after_space = point == ' ';
+        }
+        out
+    }
+
+    /// What stands for `point`: itself, unless the table says otherwise.
+    fn mapped(&self, point: char) -> impl Iterator<Item = char> + '_ {
+        let row = self.replaced.binary_search_by_key(&point, |(from, _)| *from).ok();
+        let written = row.and_then(|row| self.replacements.get(self.replaced.get(row)?.1.clone()));
+        written.unwrap_or_default().iter().copied().chain(written.is_none().then_some(point))
+    }
+
+    /// The likeliest pieces of a normalised text.
+    fn segments(&self, text: &str) -> Vec<u32> {
+        let bytes = text.as_bytes();
+        let mut best = vec![Step { score: f32::NEG_INFINITY, start: 0, id: self.unknown }; bytes.len() + 1];
+        if let Some(first) = best.first_mut() {
+            first.score = 0.0;
+        }
+        for (at, point) in text.char_indices() {
+            let Some(so_far) = best.get(at).map(|step| step.score) else { break };
+            let mut offer = |end: usize, score: f32, id: u32| {
+                if let Some(step) = best.get_mut(end)
+                    && so_far + score > step.score
+                {
+                    *step = Step { score: so_far + score, start: at, id };
+                }
+            };
+            let mut whole = false;
+            for (length, id) in self.trie.prefixes(bytes.get(at..).unwrap_or_default()) {
+                whole |= length == point.len_utf8();
+                offer(at + length, self.scores.get(id as usize).copied().unwrap_or(self.unknown_score), id);
+            }
+            if !whole {
+                offer(at + point.len_utf8(), self.unknown_score, self.unknown);
+            }
+        }
+
+        let mut ids = Vec::new();
+        let mut end = bytes.len();
+        while let Some(step) = best.get(end)
+            && end > 0
+        {
+            // Neighbouring unknown code points are one unknown.
+            if step.id != self.unknown || ids.last() != Some(&self.unknown) {
+                ids.push(step.id);
+            }
+            end = step.start;
+        }
+        ids.reverse();
+        ids
+    }
+}
+
+/// The best way to reach a place in the text: the piece that ends there.
+#[derive(Debug, Clone, Copy)]
+struct Step {
+    score: f32,
+    start: usize,
+    id: u32,
+}
