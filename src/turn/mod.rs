@@ -1,1 +1,18 @@
-//! stub
+//! Decides, never waits: what is bound for a transcript, what `find_tools` is
+//! told, when to touch nothing. Pure: NOT an embedding call, NOT a socket, NOT a clock.
+//!
+//! * [`bypass`]: each reason to touch nothing.
+//! * [`policy`]: the settings that decide.
+//! * [`roster`]: what the agent sent, read once per distinct `tools` value.
+//! * [`transcript`]: the conversation as turns.
+//! * [`fold`]: transcript -> block.
+//! * [`search`]: what `find_tools` is told and when searching is over.
+//! * [`memory`]: hidden exchanges, their keys, and where they go back.
+
+pub mod bypass;
+pub mod fold;
+pub mod memory;
+pub mod policy;
+pub mod roster;
+pub mod search;
+pub mod transcript;

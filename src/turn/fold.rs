@@ -1,0 +1,272 @@
+//! Transcript -> block: a fold over the turns. The block is a pure function of the
+//! transcript (plus roster, policy and this request's own wishes, whose additions
+//! stand last), so replicas agree without talking; within a turn it only grows, at
+//! its end. NOT where selections come from.
+
+use std::collections::HashSet;
+
+use super::policy::{Policy, Stability};
+use super::roster::Roster;
+use crate::wire::request::Slot;
+
+/// What retrieval says of one turn.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Selection {
+    /// The best tools (first of each name), best first.
+    pub best: Vec<usize>,
+    /// The message carries no content of its own ("yes, do it").
+    pub contentless: bool,
+}
+
+/// Why a block is not the one of the request before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Cause {
+    /// The conversation's first block.
+    First,
+    /// The turn needs tools that were not in it.
+    Needed,
+    /// A search or a call to a withheld tool added some, or a search's finds ran out.
+    Discovery,
+    /// It had grown too large.
+    Full,
+}
+
+impl Cause {
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::First => "first",
+            Self::Needed => "needed",
+            Self::Discovery => "discovery",
+            Self::Full => "full",
+        }
+    }
+}
+
+/// A block as it grows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Block {
+    /// In front of `find_tools`.
+    first: Vec<usize>,
+    /// Behind it.
+    added: Vec<Added>,
+    /// What happened at this turn's start; `None`: kept.
+    pub cause: Option<Cause>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Added {
+    tool: usize,
+    /// Found and not called yet: gone with the turn.
+    passing: bool,
+}
+
+impl Block {
+    /// The first block of a conversation.
+    pub fn begin(roster: &Roster, policy: &Policy, selection: &Selection) -> Self {
+        Self::anew(roster, policy, selection, &[], Cause::First)
+    }
+
+    /// The next turn's block. `called`: every tool called in the transcript so far, in order.
+    pub fn turn(&self, roster: &Roster, policy: &Policy, selection: &Selection, called: &[usize]) -> Self {
+        if policy.stability == Stability::Turn && !selection.contentless {
+            let mut block = Self::anew(roster, policy, selection, called, Cause::Needed);
+            if block.first == self.first && block.added == self.added {
+                block.cause = None;
+            }
+            return block;
+        }
+        let mut block = self.clone();
+        block.cause = None;
+        let before = block.added.len();
+        block.added.retain(|added| !added.passing);
+        if block.added.len() != before {
+            block.cause = Some(Cause::Discovery);
+        }
+        // Calls are appended in the order they were made: with or without the memory of a search the block is the same.
+        for &tool in called {
+            block.append(roster, tool, false);
+        }
+        if selection.contentless {
+            return block;
+        }
+        let retrieved: Vec<usize> = selection.best.iter().copied().take(policy.max_retrieved_tools).collect();
+        if retrieved.iter().take(policy.sticky_need).all(|tool| block.contains(*tool)) {
+            return block;
+        }
+        for &tool in &retrieved {
+            block.append(roster, tool, false);
+        }
+        if block.beyond_core(roster) > policy.max_bound_tools || block.count() + 1 > policy.max_tools {
+            return Self::anew(roster, policy, selection, called, Cause::Full);
+        }
+        block.cause = Some(Cause::Needed);
+        block
+    }
+
+    /// Adds to the current turn's end what was called, found or wished for; `false`: it was bound already. It is gone
+    /// with the turn unless it was called: the next turn sorts calls in by their order.
+    pub fn add(&mut self, roster: &Roster, tool: usize) -> bool {
+        self.append(roster, tool, true)
+    }
+
+    /// Is this tool bound?
+    pub fn contains(&self, tool: usize) -> bool {
+        self.first.contains(&tool) || self.added.iter().any(|added| added.tool == tool)
+    }
+
+    /// Every bound tool in order.
+    pub fn tools(&self) -> impl Iterator<Item = usize> + '_ {
+        self.first.iter().copied().chain(self.added.iter().map(|added| added.tool))
+    }
+
+    /// How many tools are bound, `find_tools` not counted.
+    pub fn count(&self) -> usize {
+        self.first.len() + self.added.len()
+    }
+
+    /// The block as it is written; `find_tools` stands behind the first part so that its place never moves.
+    pub fn slots(&self, find_tools: bool) -> Vec<Slot> {
+        let first = self.first.iter().map(|tool| Slot::Roster(*tool));
+        let added = self.added.iter().map(|added| Slot::Roster(added.tool));
+        first.chain(find_tools.then_some(Slot::FindTools)).chain(added).collect()
+    }
+
+    /// Core, the selection, and all that was called; the cap of the provider takes from the selection's end.
+    fn anew(roster: &Roster, policy: &Policy, selection: &Selection, called: &[usize], cause: Cause) -> Self {
+        let mut set: HashSet<usize> = HashSet::new();
+        for &tool in called {
+            set.extend(roster.twins(tool));
+        }
+        let always = (0..roster.len()).filter(|tool| roster.always(*tool) && !set.contains(tool)).count();
+        let mut room = policy.max_tools.saturating_sub(1 + always + set.len());
+        for &tool in selection.best.iter().take(policy.max_retrieved_tools) {
+            let new = roster.twins(tool).iter().filter(|twin| !set.contains(twin)).count();
+            if new > room {
+                break;
+            }
+            room -= new;
+            set.extend(roster.twins(tool));
+        }
+        Self { first: roster.arranged(&set, policy.order), added: Vec::new(), cause: Some(cause) }
+    }
+
+    /// Appends a tool with its twins.
+    fn append(&mut self, roster: &Roster, tool: usize, passing: bool) -> bool {
+        if self.contains(tool) {
+            return false;
+        }
+        let twins: Vec<usize> = roster.twins(tool).iter().copied().filter(|twin| !self.contains(*twin)).collect();
+        self.added.extend(twins.into_iter().map(|tool| Added { tool, passing }));
+        true
+    }
+
+    fn beyond_core(&self, roster: &Roster) -> usize {
+        self.tools().filter(|tool| !roster.always(*tool)).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::turn::policy::{Facts, test_policy};
+    use crate::wire::view::{ToolKind, ToolView};
+
+    fn roster(policy: &Policy) -> Roster {
+        let tools: Vec<ToolView<'_>> = (0..12)
+            .map(|n| ToolView {
+                kind: ToolKind::Function,
+                name: format!("t{n}").into(),
+                description: "".into(),
+                parameters: None,
+                span: 0..0,
+                group: 0,
+            })
+            .collect();
+        Roster::new(&tools, policy, &|name| Facts { core: name == "t0", ..Facts::default() })
+    }
+
+    fn best(tools: &[usize]) -> Selection {
+        Selection { best: tools.to_vec(), contentless: false }
+    }
+
+    fn bound(block: &Block) -> Vec<usize> {
+        block.tools().collect()
+    }
+
+    #[test]
+    fn a_turn_that_needs_nothing_new_keeps_the_block() {
+        let policy = test_policy();
+        let roster = roster(&policy);
+        let block = Block::begin(&roster, &policy, &best(&[3, 1, 2, 9]));
+        assert_eq!(bound(&block), [0, 1, 2, 3]);
+        assert_eq!(block.slots(true).last(), Some(&Slot::FindTools));
+        // the two best (sticky_need) are in it, the third is not: kept
+        let next = block.turn(&roster, &policy, &best(&[1, 2, 7]), &[]);
+        assert_eq!(next.slots(true), block.slots(true));
+        assert_eq!(next.cause, None);
+    }
+
+    #[test]
+    fn what_a_turn_misses_goes_to_the_end_behind_find_tools_until_the_block_is_full() {
+        let policy = test_policy();
+        let roster = roster(&policy);
+        let block = Block::begin(&roster, &policy, &best(&[1, 2, 3]));
+        let next = block.turn(&roster, &policy, &best(&[7, 1, 5]), &[]);
+        assert_eq!(next.slots(true)[4..], [Slot::FindTools, Slot::Roster(7), Slot::Roster(5)]);
+        assert_eq!(next.cause, Some(Cause::Needed));
+        let full = next.turn(&roster, &policy, &best(&[9, 10, 11]), &[2]);
+        assert_eq!(full.cause, Some(Cause::Full));
+        assert_eq!(bound(&full), [0, 2, 9, 10, 11], "core, called and the selection");
+    }
+
+    #[test]
+    fn finds_last_one_turn_unless_called() {
+        let policy = test_policy();
+        let roster = roster(&policy);
+        let mut block = Block::begin(&roster, &policy, &best(&[1, 2, 3]));
+        assert!(block.add(&roster, 8) && block.add(&roster, 9) && !block.add(&roster, 1));
+        assert!(!block.add(&roster, 9), "its call changes nothing within the turn");
+        assert_eq!(bound(&block), [0, 1, 2, 3, 8, 9]);
+        let next = block.turn(&roster, &policy, &best(&[1, 2, 3]), &[9]);
+        assert_eq!(bound(&next), [0, 1, 2, 3, 9]);
+        assert_eq!(next.cause, Some(Cause::Discovery));
+    }
+
+    #[test]
+    fn a_turn_does_not_depend_on_the_memory_of_a_search() {
+        let policy = test_policy();
+        let roster = roster(&policy);
+        let begun = Block::begin(&roster, &policy, &best(&[1, 2, 3]));
+        let (mut with, mut without) = (begun.clone(), begun);
+        for tool in [7, 8, 9] {
+            with.add(&roster, tool);
+        }
+        for tool in [9, 7] {
+            with.add(&roster, tool);
+            without.add(&roster, tool);
+        }
+        let next = best(&[1, 2, 3]);
+        assert_eq!(
+            bound(&with.turn(&roster, &policy, &next, &[9, 7])),
+            bound(&without.turn(&roster, &policy, &next, &[9, 7]))
+        );
+    }
+
+    #[test]
+    fn a_message_without_content_never_grows_the_block() {
+        let policy = Policy { stability: Stability::Turn, ..test_policy() };
+        let roster = roster(&policy);
+        let block = Block::begin(&roster, &policy, &best(&[1, 2, 3]));
+        let yes = Selection { best: vec![7, 8, 9], contentless: true };
+        assert_eq!(bound(&block.turn(&roster, &policy, &yes, &[])), bound(&block));
+        assert_eq!(bound(&block.turn(&roster, &policy, &best(&[7, 8, 9]), &[])), [0, 7, 8, 9]);
+    }
+
+    #[test]
+    fn the_cap_of_the_provider_takes_from_the_selections_end() {
+        let policy = Policy { max_tools: 4, ..test_policy() };
+        let roster = roster(&policy);
+        let block = Block::begin(&roster, &policy, &best(&[5, 6, 7]));
+        assert_eq!(bound(&block), [0, 5, 6], "with find_tools that is four");
+    }
+}

@@ -1,0 +1,217 @@
+//! Hidden exchanges: under which key they are remembered and where they go back.
+//! A memory is an optimisation: its loss costs tokens, never correctness. It is
+//! never shared across credentials. NOT where it is kept (`store`).
+
+use std::ops::Range;
+
+use sha2::{Digest, Sha256};
+
+use crate::wire::reply::Call;
+use crate::wire::request::{Exchange, Restored};
+use crate::wire::view::{ChatView, MessageView, Role};
+
+/// Bytes of one memory, at most: a longer one is not kept.
+const LARGEST: usize = 256 * 1024;
+
+/// The key of a conversation: the requests that share system prompt, first user message and credential.
+pub fn conversation(upstream: &str, credential: &[u8], view: &ChatView<'_>) -> String {
+    let mut hash = Sha256::new();
+    put(&mut hash, b"packlight conversation 1");
+    put(&mut hash, upstream.as_bytes());
+    put(&mut hash, credential);
+    for system in &view.system {
+        put(&mut hash, system.as_bytes());
+    }
+    if let Some(first) = view.messages.iter().find(|message| message.role == Role::User) {
+        put(&mut hash, first.texts.concat().trim().as_bytes());
+    }
+    hex(hash)
+}
+
+/// The reply an agent knows, as a place in its transcript.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Messages of the visible reply.
+    pub run: Range<usize>,
+    /// Digest of the transcript up to and including them.
+    pub digest: String,
+}
+
+/// Every reply of the transcript, in order. `body`: the text that `view` was read from.
+pub fn places(view: &ChatView<'_>, body: &str) -> Vec<Place> {
+    let mut hash = start();
+    let mut places = Vec::new();
+    let mut at = 0;
+    while let Some(message) = view.messages.get(at) {
+        if message.role != Role::Assistant {
+            other(&mut hash, message, body);
+            at += 1;
+            continue;
+        }
+        let run: Vec<&MessageView<'_>> =
+            view.messages.iter().skip(at).take_while(|message| message.role == Role::Assistant).collect();
+        let text: String = run.iter().flat_map(|message| &message.texts).map(AsRef::as_ref).collect();
+        let calls = run.iter().flat_map(|message| &message.calls);
+        reply(&mut hash, &text, calls.map(|call| (call.id.as_ref(), call.name.as_ref(), call.arguments.as_ref())));
+        let end = at + run.len();
+        places.push(Place { run: at..end, digest: hex(hash.clone()) });
+        at = end;
+    }
+    places
+}
+
+/// The digest under which the next request will show the reply that is on its way.
+pub fn digest(view: &ChatView<'_>, body: &str, text: &str, calls: &[Call]) -> String {
+    let mut hash = start();
+    let mut at = 0;
+    while let Some(message) = view.messages.get(at) {
+        if message.role == Role::Assistant {
+            let run = view.messages.iter().skip(at).take_while(|message| message.role == Role::Assistant).count();
+            let run = view.messages.get(at..at + run).unwrap_or_default();
+            let text: String = run.iter().flat_map(|message| &message.texts).map(AsRef::as_ref).collect();
+            let calls = run.iter().flat_map(|message| &message.calls);
+            reply(&mut hash, &text, calls.map(|call| (call.id.as_ref(), call.name.as_ref(), call.arguments.as_ref())));
+            at += run.len();
+        } else {
+            other(&mut hash, message, body);
+            at += 1;
+        }
+    }
+    reply(&mut hash, text, calls.iter().map(|call| (call.id.as_str(), call.name.as_str(), call.arguments.as_str())));
+    hex(hash)
+}
+
+/// What is kept of the exchanges of one reply; `None`: too long to keep.
+pub fn written(exchanges: &[Exchange]) -> Option<Vec<u8>> {
+    serde_json::to_vec(exchanges).ok().filter(|bytes| bytes.len() <= LARGEST)
+}
+
+/// Puts what is remembered back to its places; what cannot be read is as good as forgotten.
+pub fn recall(places: Vec<Place>, remembered: &[(String, Vec<u8>)]) -> Vec<Restored> {
+    places
+        .into_iter()
+        .filter_map(|place| {
+            let (_, bytes) = remembered.iter().find(|(digest, _)| *digest == place.digest)?;
+            let exchanges: Vec<Exchange> = serde_json::from_slice(bytes).ok()?;
+            Some(Restored { run: place.run, exchanges })
+        })
+        .collect()
+}
+
+fn start() -> Sha256 {
+    let mut hash = Sha256::new();
+    put(&mut hash, b"packlight transcript 1");
+    hash
+}
+
+/// Length first, so that no two lists of parts read the same.
+fn put(hash: &mut Sha256, part: &[u8]) {
+    hash.update((part.len() as u64).to_le_bytes());
+    hash.update(part);
+}
+
+/// Answers to calls count with their bytes: branches of a conversation differ in them. Of what the user and the system
+/// say the text counts, since clients move cache marks about in them.
+fn other(hash: &mut Sha256, message: &MessageView<'_>, body: &str) {
+    match message.role {
+        Role::Tool => put(hash, body.get(message.span.clone()).unwrap_or_default().as_bytes()),
+        Role::System | Role::User | Role::Assistant => {
+            put(hash, b"said");
+            put(hash, message.texts.concat().trim().as_bytes());
+            for answer in &message.answers {
+                put(hash, answer.id.as_bytes());
+            }
+        }
+    }
+}
+
+/// A reply as every client echoes it, whatever its JSON library does to it.
+fn reply<'c>(hash: &mut Sha256, text: &str, calls: impl Iterator<Item = (&'c str, &'c str, &'c str)>) {
+    put(hash, b"reply");
+    put(hash, text.trim().as_bytes());
+    for (id, name, arguments) in calls {
+        put(hash, id.as_bytes());
+        put(hash, name.as_bytes());
+        let arguments = serde_json::from_str(arguments).map(canonical).unwrap_or_else(|_| arguments.trim().to_owned());
+        put(hash, arguments.as_bytes());
+    }
+}
+
+/// One text for every way to write the same value: keys sorted (as `Map` does), whole floats as integers.
+fn canonical(value: serde_json::Value) -> String {
+    fn settle(value: &mut serde_json::Value) {
+        match value {
+            serde_json::Value::Number(number) if number.is_f64() => {
+                if let Some(whole) = number.as_f64().filter(|n| n.fract() == 0.0 && n.abs() < 9e15) {
+                    *value = serde_json::Value::from(whole as i64);
+                }
+            }
+            serde_json::Value::Array(items) => items.iter_mut().for_each(settle),
+            serde_json::Value::Object(members) => members.values_mut().for_each(settle),
+            _ => {}
+        }
+    }
+    let mut value = value;
+    settle(&mut value);
+    value.to_string()
+}
+
+fn hex(hash: Sha256) -> String {
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::turn::transcript::tests::{answering, calling, said, view};
+
+    fn call(arguments: &str) -> Call {
+        Call { id: "f:0".into(), name: "f".into(), arguments: arguments.into() }
+    }
+
+    #[test]
+    fn the_next_request_shows_the_reply_under_the_same_digest_however_it_is_written() {
+        let before = view(vec![said(Role::User, &["a"])]);
+        let promised = digest(&before, "", "ok ", &[call(r#"{"a":1.0,"b":[2]}"#)]);
+        let mut echoed = calling(&[("f:0", "f")]);
+        echoed.texts = vec!["ok".into()];
+        echoed.calls[0].arguments = r#"{ "b": [2], "a": 1 }"#.into();
+        let after = view(vec![said(Role::User, &["a"]), echoed, answering(&["f:0"])]);
+        let places = places(&after, "");
+        assert_eq!(places, [Place { run: 1..2, digest: promised }]);
+    }
+
+    #[test]
+    fn a_reply_in_several_pieces_is_one_place() {
+        let after = view(vec![said(Role::User, &["a"]), said(Role::Assistant, &["o"]), said(Role::Assistant, &["k"])]);
+        let before = view(vec![said(Role::User, &["a"])]);
+        assert_eq!(places(&after, ""), [Place { run: 1..3, digest: digest(&before, "", "ok", &[]) }]);
+    }
+
+    #[test]
+    fn conversations_are_kept_apart_by_credential_and_upstream() {
+        let chat = view(vec![said(Role::User, &["a"])]);
+        let key = conversation("kimi", b"one", &chat);
+        assert_ne!(key, conversation("kimi", b"two", &chat));
+        assert_ne!(key, conversation("kim", b"ione", &chat));
+        assert_eq!(key, conversation("kimi", b"one", &view(vec![said(Role::User, &[" a"]), said(Role::User, &["b"])])));
+    }
+
+    #[test]
+    fn rubbish_is_as_good_as_forgotten() {
+        let exchange = Exchange {
+            said: "{}".into(),
+            answers: Vec::new(),
+            text: String::new(),
+            reasoning: String::new(),
+            mixed: false,
+            found: vec!["f".into()],
+        };
+        let kept = written(std::slice::from_ref(&exchange)).expect("short enough");
+        let place = |digest: &str| Place { run: 0..1, digest: digest.into() };
+        let remembered = [("good".to_owned(), kept), ("bad".to_owned(), b"\x00rubbish".to_vec())];
+        let restored = recall(vec![place("good"), place("bad"), place("gone")], &remembered);
+        assert_eq!(restored, [Restored { run: 0..1, exchanges: vec![exchange.clone()] }]);
+        assert_eq!(written(&vec![Exchange { said: "x".repeat(LARGEST), ..exchange }]), None);
+    }
+}

@@ -1,0 +1,95 @@
+//! The settings that decide, as this floor needs them. NOT how a file says them (`config`).
+
+use std::collections::BTreeSet;
+
+/// When a block may change across turns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Stability {
+    /// Kept while it serves: a changed block is a prompt cache lost.
+    Sticky,
+    /// Chosen anew each turn.
+    Turn,
+}
+
+/// The order of a block's first tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Order {
+    /// Domain rank, then as the agent declared them.
+    Roster,
+    /// Domain rank, then by name: for agents that shuffle their roster.
+    Name,
+}
+
+/// What `find_tools` says it can find.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Directory {
+    /// Names, up to 64 of them; groups beyond.
+    Names,
+    /// Groups with counts.
+    Groups,
+    /// Nothing.
+    None,
+}
+
+/// The settings of one upstream.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Policy {
+    pub max_retrieved_tools: usize,
+    pub max_discovered_tools: usize,
+    /// Extra legs, at most.
+    pub max_discovery_legs: usize,
+    /// Beyond the core, before a sticky block is chosen anew.
+    pub max_bound_tools: usize,
+    /// A later turn keeps the block if this many of its best are in it.
+    pub sticky_need: usize,
+    pub stability: Stability,
+    pub order: Order,
+    pub directory: Directory,
+    pub find_tools_name: String,
+    /// Names of elements that agents wrap around a message.
+    pub query_ignore: Vec<String>,
+    /// The most tools that the provider takes.
+    pub max_tools: usize,
+}
+
+/// What this one request asks for by its headers.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Asked {
+    /// Bound for this request.
+    pub keep: Vec<String>,
+    /// Only tools of these connectors, or of none.
+    pub connected: Option<BTreeSet<String>>,
+    /// The agent resumes: full roster.
+    pub resume: bool,
+}
+
+/// What a catalog says of one tool.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Facts {
+    /// By glob or catalog: never withheld.
+    pub core: bool,
+    pub category: String,
+    pub keywords: Vec<String>,
+    /// Replaces the description for retrieval.
+    pub search_text: Option<String>,
+    pub connector: Option<String>,
+    /// Place of its category in the domain order; categories that are not in it come last.
+    pub domain: usize,
+}
+
+#[cfg(test)]
+pub(crate) fn test_policy() -> Policy {
+    Policy {
+        max_retrieved_tools: 3,
+        max_discovered_tools: 2,
+        max_discovery_legs: 2,
+        max_bound_tools: 5,
+        sticky_need: 2,
+        stability: Stability::Sticky,
+        order: Order::Roster,
+        directory: Directory::Names,
+        find_tools_name: "find_tools".into(),
+        query_ignore: vec!["system-reminder".into()],
+        max_tools: 128,
+    }
+}

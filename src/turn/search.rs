@@ -1,0 +1,134 @@
+//! `find_tools`: how it is described, what it answers, and when searching is over.
+//! NOT the ranking (retrieval), NOT the legs' bytes (wire).
+
+use super::roster::Roster;
+use crate::wire::reply::Leg;
+use crate::wire::request::FindTools;
+
+/// What one search came to; the label of `packlight_find_tools_total{outcome}`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    Found,
+    /// No such tool, or none left.
+    Nothing,
+    /// Its arguments could not be read, or the embedder failed.
+    Error,
+    /// It was asked when searching was over.
+    Exhausted,
+}
+
+impl Outcome {
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Found => "found",
+            Self::Nothing => "nothing",
+            Self::Error => "error",
+            Self::Exhausted => "exhausted",
+        }
+    }
+}
+
+/// What follows a leg.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// The reply ends with it; searches in it are answered for a later request only.
+    Deliver,
+    /// The same, and it still asked to search though searching was over.
+    Exhausted,
+    /// Answer, and one more leg; the last one carries no `find_tools`.
+    Again { last: bool },
+}
+
+/// What follows this leg, after `extra` extra legs of at most `most`?
+///
+/// A leg that was cut by length or filtered is delivered as it is: the provider's reason is the agent's to see.
+pub fn next(leg: &Leg, extra: usize, most: usize) -> Next {
+    let ended_well = matches!(leg.finish.as_deref(), Some("tool_calls" | "stop" | "function_call" | "STOP"));
+    if leg.searches.is_empty() || !leg.calls.is_empty() || leg.failed || !leg.complete || !ended_well {
+        Next::Deliver
+    } else if extra >= most {
+        Next::Exhausted
+    } else {
+        Next::Again { last: extra + 1 >= most }
+    }
+}
+
+/// The tool as it is declared.
+pub fn declaration(name: &str, roster: &Roster) -> FindTools {
+    let directory = roster.directory();
+    let space = if directory.is_empty() { "" } else { " " };
+    FindTools {
+        name: name.to_owned(),
+        description: format!(
+            "Finds further tools. Only a part of the available tools is listed here; when none of the listed ones does \
+             what is needed, call this first: describe the capability you need, in any language. The tools it finds \
+             can be called right after.{space}{directory}"
+        ),
+    }
+}
+
+/// The answer that names what was found; `over`: no further search in this turn.
+pub fn found(roster: &Roster, tools: &[usize], over: bool) -> String {
+    let mut text = String::from("These tools can be called now:\n");
+    for &tool in tools {
+        text.push_str("- ");
+        text.push_str(roster.name(tool));
+        let summary = roster.summary(tool);
+        if !summary.is_empty() {
+            text.push_str(": ");
+            text.push_str(summary);
+        }
+        text.push('\n');
+    }
+    text.push_str(if over {
+        "Searching is over for this turn: call one of them, or go on with what you have."
+    } else {
+        "Call the one you need. If none fits, search once more in other words."
+    });
+    text
+}
+
+/// The answer when there is no such tool, or none left.
+pub fn nothing() -> String {
+    "There is no such tool. Tell the user that it cannot be done with the tools at hand; do not search again.".to_owned()
+}
+
+/// The answer to arguments that cannot be read.
+pub fn broken(over: bool) -> String {
+    let again = if over { "Searching is over for this turn: go on with what you have." } else { "Try again." };
+    format!("The arguments could not be read: give {{\"query\": \"the capability you need, in a few words\"}}. {again}")
+}
+
+/// The answer when the search itself failed.
+pub fn unavailable() -> String {
+    "The search for tools is not available right now: go on with the tools at hand.".to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::reply::{Call, Search};
+
+    fn leg(searches: usize, calls: usize, finish: &str) -> Leg {
+        let search = Search { id: "1".into(), query: Some("x".into()) };
+        let call = Call { id: "2".into(), name: "f".into(), arguments: "{}".into() };
+        Leg {
+            complete: true,
+            finish: Some(finish.into()),
+            searches: vec![search; searches],
+            calls: vec![call; calls],
+            ..Leg::default()
+        }
+    }
+
+    #[test]
+    fn only_a_leg_of_searches_alone_is_followed_by_another() {
+        assert_eq!(next(&leg(1, 0, "tool_calls"), 0, 2), Next::Again { last: false });
+        assert_eq!(next(&leg(2, 0, "STOP"), 1, 2), Next::Again { last: true });
+        assert_eq!(next(&leg(1, 0, "stop"), 2, 2), Next::Exhausted);
+        assert_eq!(next(&leg(1, 1, "tool_calls"), 0, 2), Next::Deliver, "real calls go to the agent");
+        assert_eq!(next(&leg(0, 0, "stop"), 0, 2), Next::Deliver);
+        assert_eq!(next(&leg(1, 0, "length"), 0, 2), Next::Deliver, "cut by length");
+        assert_eq!(next(&Leg { complete: false, ..leg(1, 0, "stop") }, 0, 2), Next::Deliver, "cut by the network");
+    }
+}
