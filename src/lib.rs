@@ -26,6 +26,8 @@
 
 pub mod config;
 pub mod embed;
+pub mod metrics;
+pub mod outcome;
 pub mod retrieval;
 pub mod store;
 pub mod turn;

@@ -39,44 +39,12 @@ pub struct Place {
 
 /// Every reply of the transcript, in order. `body`: the text that `view` was read from.
 pub fn places(view: &ChatView<'_>, body: &str) -> Vec<Place> {
-    let mut hash = start();
-    let mut places = Vec::new();
-    let mut at = 0;
-    while let Some(message) = view.messages.get(at) {
-        if message.role != Role::Assistant {
-            other(&mut hash, message, body);
-            at += 1;
-            continue;
-        }
-        let run: Vec<&MessageView<'_>> =
-            view.messages.iter().skip(at).take_while(|message| message.role == Role::Assistant).collect();
-        let text: String = run.iter().flat_map(|message| &message.texts).map(AsRef::as_ref).collect();
-        let calls = run.iter().flat_map(|message| &message.calls);
-        reply(&mut hash, &text, calls.map(|call| (call.id.as_ref(), call.name.as_ref(), call.arguments.as_ref())));
-        let end = at + run.len();
-        places.push(Place { run: at..end, digest: hex(hash.clone()) });
-        at = end;
-    }
-    places
+    walk(view, body).1
 }
 
 /// The digest under which the next request will show the reply that is on its way.
 pub fn digest(view: &ChatView<'_>, body: &str, text: &str, calls: &[Call]) -> String {
-    let mut hash = start();
-    let mut at = 0;
-    while let Some(message) = view.messages.get(at) {
-        if message.role == Role::Assistant {
-            let run = view.messages.iter().skip(at).take_while(|message| message.role == Role::Assistant).count();
-            let run = view.messages.get(at..at + run).unwrap_or_default();
-            let text: String = run.iter().flat_map(|message| &message.texts).map(AsRef::as_ref).collect();
-            let calls = run.iter().flat_map(|message| &message.calls);
-            reply(&mut hash, &text, calls.map(|call| (call.id.as_ref(), call.name.as_ref(), call.arguments.as_ref())));
-            at += run.len();
-        } else {
-            other(&mut hash, message, body);
-            at += 1;
-        }
-    }
+    let mut hash = walk(view, body).0;
     reply(&mut hash, text, calls.iter().map(|call| (call.id.as_str(), call.name.as_str(), call.arguments.as_str())));
     hex(hash)
 }
@@ -98,10 +66,28 @@ pub fn recall(places: Vec<Place>, remembered: &[(String, Vec<u8>)]) -> Vec<Resto
         .collect()
 }
 
-fn start() -> Sha256 {
+/// The digest of the whole transcript, and the places it passes.
+fn walk(view: &ChatView<'_>, body: &str) -> (Sha256, Vec<Place>) {
     let mut hash = Sha256::new();
     put(&mut hash, b"packlight transcript 1");
-    hash
+    let mut places = Vec::new();
+    let mut at = 0;
+    while let Some(message) = view.messages.get(at) {
+        if message.role != Role::Assistant {
+            other(&mut hash, message, body);
+            at += 1;
+            continue;
+        }
+        let run: Vec<&MessageView<'_>> =
+            view.messages.iter().skip(at).take_while(|message| message.role == Role::Assistant).collect();
+        let text: String = run.iter().flat_map(|message| &message.texts).map(AsRef::as_ref).collect();
+        let calls = run.iter().flat_map(|message| &message.calls);
+        reply(&mut hash, &text, calls.map(|call| (call.id.as_ref(), call.name.as_ref(), call.arguments.as_ref())));
+        let end = at + run.len();
+        places.push(Place { run: at..end, digest: hex(hash.clone()) });
+        at = end;
+    }
+    (hash, places)
 }
 
 /// Length first, so that no two lists of parts read the same.

@@ -7,6 +7,7 @@
 //! * [`transcript`]: the conversation as turns.
 //! * [`fold`]: transcript -> block.
 //! * [`search`]: what `find_tools` is told and when searching is over.
+//! * [`tokens`]: how large a text is, about.
 //! * [`memory`]: hidden exchanges, their keys, and where they go back.
 
 pub mod bypass;
@@ -15,4 +16,5 @@ pub mod memory;
 pub mod policy;
 pub mod roster;
 pub mod search;
+pub mod tokens;
 pub mod transcript;

@@ -89,14 +89,7 @@ impl Roster {
             });
         }
         let directory = directory(policy.directory, &documents, &categories);
-        Self {
-            entries,
-            by_name,
-            documents: Arc::new(documents),
-            tool_of,
-            directory,
-            fingerprint: hasher.finish(),
-        }
+        Self { entries, by_name, documents: Arc::new(documents), tool_of, directory, fingerprint: hasher.finish() }
     }
 
     /// What retrieval ranks.
@@ -304,7 +297,8 @@ mod tests {
 
     #[test]
     fn a_large_directory_lists_groups_with_counts() {
-        let names: Vec<String> = (0..70).map(|n| format!("{}_{n}", if n % 2 == 0 { "git" } else { "driveFile" })).collect();
+        let names: Vec<String> =
+            (0..70).map(|n| format!("{}_{n}", if n % 2 == 0 { "git" } else { "driveFile" })).collect();
         let documents: Vec<Document> =
             names.iter().map(|name| Document { name: name.clone(), ..Document::default() }).collect();
         let text = directory(Directory::Names, &documents, &vec![String::new(); 70]);

@@ -90,7 +90,8 @@ pub fn found(roster: &Roster, tools: &[usize], over: bool) -> String {
 
 /// The answer when there is no such tool, or none left.
 pub fn nothing() -> String {
-    "There is no such tool. Tell the user that it cannot be done with the tools at hand; do not search again.".to_owned()
+    "There is no such tool. Tell the user that it cannot be done with the tools at hand; do not search again."
+        .to_owned()
 }
 
 /// The answer to arguments that cannot be read.

@@ -103,12 +103,8 @@ fn unanswered(messages: &[MessageView<'_>]) -> bool {
     let first = messages.iter().take(last).rposition(|message| message.role != Role::Assistant).map_or(0, |at| at + 1);
     let run = messages.get(first..=last).unwrap_or_default();
     let calls: Vec<&str> = run.iter().flat_map(|message| &message.calls).map(|call| call.id.as_ref()).collect();
-    let answers: Vec<&str> = messages
-        .iter()
-        .skip(last + 1)
-        .flat_map(|message| &message.answers)
-        .map(|answer| answer.id.as_ref())
-        .collect();
+    let answers: Vec<&str> =
+        messages.iter().skip(last + 1).flat_map(|message| &message.answers).map(|answer| answer.id.as_ref()).collect();
     let known: HashSet<&str> = answers.iter().copied().collect();
     answers.len() < calls.len() || calls.iter().any(|id| !id.is_empty() && !known.contains(id) && !known.contains(""))
 }

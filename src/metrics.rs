@@ -1,0 +1,281 @@
+//! Every series: name, help, labels and buckets side by side, and `record(&Outcome)`.
+//! NOT a counter named elsewhere. Labels are enums or configured names; `model` and
+//! `tool` come from outside and are bounded to their first 100 values.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+
+use prometheus::{
+    HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry, TextEncoder, core::Collector,
+};
+
+use crate::outcome::{Action, Outcome, Verdict};
+
+/// Distinct values of a label that comes from outside, before `other`.
+const VALUES: usize = 100;
+/// A label value is cut here: names may be hostile.
+const VALUE_BYTES: usize = 128;
+
+/// Every series of the admin port.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    requests: IntCounterVec,
+    roster_tools: HistogramVec,
+    bound_tools: HistogramVec,
+    tool_tokens: IntCounterVec,
+    prompt_tokens: IntCounterVec,
+    completion_tokens: IntCounterVec,
+    select_seconds: HistogramVec,
+    overhead_seconds: HistogramVec,
+    find_tools: IntCounterVec,
+    legs: IntCounterVec,
+    called_tools: IntCounterVec,
+    missed_tools: IntCounterVec,
+    block_changes: IntCounterVec,
+    vectors: IntCounterVec,
+    store_errors: IntCounterVec,
+    upstream_responses: IntCounterVec,
+    models: Mutex<HashSet<String>>,
+    tools: Mutex<HashSet<String>>,
+}
+
+impl Metrics {
+    /// All series, none of them fed. Fails only if two have one name.
+    pub fn new() -> Result<Self, prometheus::Error> {
+        let registry = Registry::new();
+        let build =
+            IntGaugeVec::new(Opts::new("packlight_build_info", "Always 1; the labels say what runs."), &["version"])?;
+        build.with_label_values(&[env!("CARGO_PKG_VERSION")]).set(1);
+        registry.register(Box::new(build))?;
+        let seconds = prometheus::exponential_buckets(0.000_05, 2.5, 13)?;
+        let counts = vec![1., 2., 4., 8., 12., 16., 20., 24., 32., 48., 64., 96., 128., 192., 256., 512.];
+        Ok(Self {
+            requests: counter(
+                &registry,
+                "packlight_requests_total",
+                "Chat requests by what was done with them and, when not narrowed, why.",
+                &["upstream", "wire", "action", "reason"],
+            )?,
+            roster_tools: histogram(
+                &registry,
+                "packlight_roster_tools",
+                "Tools that agents sent, per chat request.",
+                &["upstream"],
+                counts.clone(),
+            )?,
+            bound_tools: histogram(
+                &registry,
+                "packlight_bound_tools",
+                "Tools that the model was sent, find_tools not counted, per narrowed request.",
+                &["upstream"],
+                counts,
+            )?,
+            tool_tokens: counter(
+                &registry,
+                "packlight_tool_tokens_estimated_total",
+                "Estimated tokens of the tools in narrowed requests: as sent by the agent (roster) and on (bound).",
+                &["upstream", "model", "set"],
+            )?,
+            prompt_tokens: counter(
+                &registry,
+                "packlight_prompt_tokens_total",
+                "Input tokens as the provider reports them, all legs.",
+                &["upstream", "model", "arm", "kind"],
+            )?,
+            completion_tokens: counter(
+                &registry,
+                "packlight_completion_tokens_total",
+                "Output tokens as the provider reports them, all legs.",
+                &["upstream", "model", "arm"],
+            )?,
+            select_seconds: histogram(
+                &registry,
+                "packlight_select_seconds",
+                "Time to choose tools: embed (query vectors), rank, total.",
+                &["stage"],
+                seconds.clone(),
+            )?,
+            overhead_seconds: histogram(
+                &registry,
+                "packlight_overhead_seconds",
+                "Time between the end of a chat request's body and the call of its upstream.",
+                &["upstream"],
+                seconds,
+            )?,
+            find_tools: counter(
+                &registry,
+                "packlight_find_tools_total",
+                "Calls of find_tools by what they came to.",
+                &["outcome"],
+            )?,
+            legs: counter(&registry, "packlight_legs_total", "Upstream calls made for chat requests.", &["upstream"])?,
+            called_tools: counter(
+                &registry,
+                "packlight_called_tools_total",
+                "Tools that models called, by group and by whether they had been sent.",
+                &["arm", "verdict"],
+            )?,
+            missed_tools: counter(
+                &registry,
+                "packlight_missed_tools_total",
+                "Calls of tools that had been withheld and not found by a search.",
+                &["tool"],
+            )?,
+            block_changes: counter(
+                &registry,
+                "packlight_block_changes_total",
+                "Blocks that differ from the one of the request before, by cause.",
+                &["cause"],
+            )?,
+            vectors: counter(
+                &registry,
+                "packlight_vectors_total",
+                "Vectors asked for: found in memory, on disk or in the store (hit), built, failed.",
+                &["result"],
+            )?,
+            store_errors: counter(
+                &registry,
+                "packlight_store_errors_total",
+                "Store operations that failed and were treated as a miss.",
+                &["op"],
+            )?,
+            upstream_responses: counter(
+                &registry,
+                "packlight_upstream_responses_total",
+                "Replies of upstreams to chat requests, by status; 0: none came.",
+                &["upstream", "code"],
+            )?,
+            models: Mutex::default(),
+            tools: Mutex::default(),
+            registry,
+        })
+    }
+
+    /// Counts one request.
+    pub fn record(&self, outcome: &Outcome) {
+        let upstream = outcome.upstream.as_str();
+        let model = bounded(&self.models, &outcome.model);
+        let (action, arm) = (outcome.action.label(), outcome.action.arm());
+        self.requests.with_label_values(&[upstream, outcome.wire, action, outcome.reason]).inc();
+        if outcome.roster > 0 {
+            self.roster_tools.with_label_values(&[upstream]).observe(outcome.roster as f64);
+        }
+        if outcome.action == Action::Narrowed {
+            self.bound_tools.with_label_values(&[upstream]).observe(outcome.bound.len() as f64);
+            self.tool_tokens.with_label_values(&[upstream, &model, "roster"]).inc_by(outcome.roster_tokens);
+            self.tool_tokens.with_label_values(&[upstream, &model, "bound"]).inc_by(outcome.bound_tokens);
+        }
+        if outcome.usage.reported {
+            let usage = outcome.usage;
+            let uncached = usage.prompt.saturating_sub(usage.cached);
+            self.prompt_tokens.with_label_values(&[upstream, &model, arm, "uncached"]).inc_by(uncached);
+            self.prompt_tokens.with_label_values(&[upstream, &model, arm, "cached"]).inc_by(usage.cached);
+            self.completion_tokens.with_label_values(&[upstream, &model, arm]).inc_by(usage.completion);
+        }
+        for (stage, time) in [("embed", outcome.embed), ("rank", outcome.rank)] {
+            if let Some(time) = time {
+                self.select_seconds.with_label_values(&[stage]).observe(time.as_secs_f64());
+            }
+        }
+        if let (Some(embed), Some(rank)) = (outcome.embed, outcome.rank) {
+            self.select_seconds.with_label_values(&["total"]).observe((embed + rank).as_secs_f64());
+        }
+        self.overhead_seconds.with_label_values(&[upstream]).observe(outcome.overhead.as_secs_f64());
+        for search in &outcome.searches {
+            self.find_tools.with_label_values(&[search.label()]).inc();
+        }
+        self.legs.with_label_values(&[upstream]).inc_by(outcome.legs as u64);
+        for (tool, verdict) in &outcome.called {
+            self.called_tools.with_label_values(&[arm, verdict.label()]).inc();
+            if *verdict == Verdict::Withheld {
+                self.missed_tools.with_label_values(&[bounded(&self.tools, tool).as_str()]).inc();
+            }
+        }
+        if let Some(cause) = outcome.cause {
+            self.block_changes.with_label_values(&[cause.label()]).inc();
+        }
+        self.upstream_responses.with_label_values(&[upstream, &outcome.status.to_string()]).inc();
+    }
+
+    /// Everything in Prometheus' text format. `vectors` and `store`: totals that are kept where they are made.
+    pub fn text(&self, vectors: &[(&'static str, u64)], store: &[(&'static str, u64)]) -> String {
+        for (result, total) in vectors {
+            raise(&self.vectors, result, *total);
+        }
+        for (op, total) in store {
+            raise(&self.store_errors, op, *total);
+        }
+        TextEncoder::new().encode_to_string(&self.registry.gather()).unwrap_or_default()
+    }
+}
+
+/// Brings a counter up to a total that is kept elsewhere.
+fn raise(counter: &IntCounterVec, label: &str, total: u64) {
+    let counter = counter.with_label_values(&[label]);
+    counter.inc_by(total.saturating_sub(counter.get()));
+}
+
+/// `value`, or `other` once there are too many.
+fn bounded(seen: &Mutex<HashSet<String>>, value: &str) -> String {
+    let mut end = value.len().min(VALUE_BYTES);
+    while !value.is_char_boundary(end) {
+        end -= 1;
+    }
+    let value = value.get(..end).unwrap_or_default();
+    let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+    if !seen.contains(value) {
+        if seen.len() >= VALUES {
+            return "other".to_owned();
+        }
+        seen.insert(value.to_owned());
+    }
+    value.to_owned()
+}
+
+fn counter(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> Result<IntCounterVec, prometheus::Error> {
+    register(registry, IntCounterVec::new(Opts::new(name, help), labels)?)
+}
+
+fn histogram(
+    registry: &Registry,
+    name: &str,
+    help: &str,
+    labels: &[&str],
+    buckets: Vec<f64>,
+) -> Result<HistogramVec, prometheus::Error> {
+    register(registry, HistogramVec::new(HistogramOpts::new(name, help).buckets(buckets), labels)?)
+}
+
+fn register<C: Collector + Clone + 'static>(registry: &Registry, series: C) -> Result<C, prometheus::Error> {
+    registry.register(Box::new(series.clone()))?;
+    Ok(series)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hostile_names_end_in_other() {
+        let metrics = Metrics::new().expect("series");
+        for n in 0..250 {
+            let called = vec![(format!("tool{n}"), Verdict::Withheld)];
+            let model = format!("model{n}{}", "x".repeat(300));
+            let usage = crate::wire::reply::Usage { reported: true, prompt: 3, cached: 1, completion: 1 };
+            metrics.record(&Outcome {
+                upstream: "kimi".into(),
+                wire: "openai",
+                model,
+                called,
+                usage,
+                ..Outcome::default()
+            });
+        }
+        let text = metrics.text(&[("hit", 3)], &[]);
+        assert!(text.contains("packlight_missed_tools_total{tool=\"other\"} 150"));
+        assert_eq!(text.lines().filter(|line| line.starts_with("packlight_missed_tools_total{")).count(), 101);
+        assert_eq!(text.lines().filter(|line| line.starts_with("packlight_completion_tokens_total{")).count(), 101);
+        assert!(text.contains("packlight_vectors_total{result=\"hit\"} 3"));
+    }
+}
