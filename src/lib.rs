@@ -25,7 +25,6 @@
 //! * [`proxy`]: the sockets. Read `proxy/handle.rs` first: one request, top to bottom.
 
 pub mod config;
-pub mod demo;
 pub mod embed;
 pub mod metrics;
 pub mod outcome;

@@ -34,6 +34,9 @@ pub struct Redis {
     upkeep: Mutex<Upkeep>,
 }
 
+/// Name and value, as the server has them.
+type Field = (Vec<u8>, Vec<u8>);
+
 /// Where the connection stands.
 #[derive(Clone)]
 enum Link {
@@ -210,8 +213,7 @@ impl Store for Redis {
         Box::pin(async move {
             let mut commands = Pipeline::new();
             commands.hgetall(self.key(key));
-            let read: Option<(Vec<(Vec<u8>, Vec<u8>)>,)> = self.run(op, commands).await;
-            let (fields,) = read.unwrap_or_default();
+            let (fields,): (Vec<Field>,) = self.run(op, commands).await.unwrap_or_default();
             // A name that is not text is none of ours.
             fields.into_iter().filter_map(|(name, value)| Some((String::from_utf8(name).ok()?, value))).collect()
         })

@@ -1,0 +1,176 @@
+//! Rosters become spaces: one build in flight however many turns wait, remembered, tried again with back-off. NOT where
+//! rows come from.
+
+use std::hash::{BuildHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::time::Duration;
+
+use moka::sync::Cache;
+use tokio::sync::OnceCell;
+use tokio::time::Instant;
+use xxhash_rust::xxh3::Xxh3DefaultBuilder;
+
+use super::counts::Counts;
+use super::flight::Flights;
+use super::rows::Row;
+use super::shelf::Shelf;
+use super::tasks::Tasks;
+use crate::retrieval::document::Document;
+use crate::retrieval::embedder::EmbedError;
+use crate::retrieval::index::Index;
+use crate::retrieval::question::contentless_phrases;
+
+/// Bytes of indexes in memory, roughly: twenty rosters of 200 tools.
+const MEMORY: u64 = 64 << 20;
+/// Rosters that may wait to be built.
+const BUILDS: usize = 32;
+/// Failures remembered.
+const FAILURES: u64 = 256;
+const LONGEST_REST: Duration = Duration::from_secs(30);
+
+/// A roster's index, the phrases without content in the same space, and whose vectors they are.
+#[derive(Debug, Clone)]
+pub struct Space {
+    pub index: Arc<Index>,
+    pub bank: Arc<Vec<Vec<f32>>>,
+    /// Identity of the embedder that made it (the fallback's when the configured one failed).
+    pub model: Arc<str>,
+}
+
+/// The spaces of one embedder.
+pub(super) struct Spaces {
+    shelf: Arc<Shelf>,
+    memo: Cache<Roster, Space>,
+    failures: Cache<Roster, Failure>,
+    flights: Flights<Roster, Space>,
+    bank: OnceCell<Arc<Vec<Vec<f32>>>>,
+    counts: Arc<Counts>,
+    tasks: Tasks,
+    retry: Duration,
+}
+
+/// A roster as a key: hashed once, compared in full.
+#[derive(Debug, Clone)]
+struct Roster {
+    documents: Arc<Vec<Document>>,
+    hash: u64,
+}
+
+#[derive(Debug, Clone)]
+struct Failure {
+    error: EmbedError,
+    times: u32,
+    again: Instant,
+}
+
+impl Spaces {
+    /// `retry`: rest after a first failure.
+    pub(super) fn new(shelf: Arc<Shelf>, counts: Arc<Counts>, tasks: Tasks, retry: Duration) -> Self {
+        let dimensions = shelf.embedder().dimensions();
+        let memo = Cache::builder()
+            .max_capacity(MEMORY)
+            .weigher(move |roster: &Roster, _: &Space| roster.weight(dimensions))
+            .build();
+        let failures = Cache::builder().max_capacity(FAILURES).time_to_live(LONGEST_REST * 4).build();
+        Self { shelf, memo, failures, flights: Flights::new(BUILDS), bank: OnceCell::new(), counts, tasks, retry }
+    }
+
+    /// The space of this roster, if it is at hand.
+    pub(super) fn ready(&self, documents: &Arc<Vec<Document>>) -> Option<Space> {
+        let space = self.memo.get(&Roster::of(documents))?;
+        self.counts.hit(documents.len());
+        Some(space)
+    }
+
+    /// The space of this roster. The build goes on when the caller stops waiting.
+    pub(super) async fn of(self: &Arc<Self>, documents: &Arc<Vec<Document>>) -> Result<Space, EmbedError> {
+        let roster = Roster::of(documents);
+        if let Some(space) = self.memo.get(&roster) {
+            self.counts.hit(documents.len());
+            return Ok(space);
+        }
+        if let Some(failure) = self.failures.get(&roster).filter(|failure| Instant::now() < failure.again) {
+            return Err(failure.error);
+        }
+        let (waiting, lead) = self.flights.join(&roster)?;
+        if let Some(lead) = lead {
+            let spaces = Arc::clone(self);
+            self.tasks.spawn(async move {
+                // It may have landed between the look into the memo and the lead.
+                let built = match spaces.memo.get(&roster) {
+                    Some(space) => Ok(space),
+                    None => spaces.build(&roster).await,
+                };
+                lead.land(built);
+            });
+        }
+        waiting.landed().await
+    }
+
+    async fn build(&self, roster: &Roster) -> Result<Space, EmbedError> {
+        let built = self.try_build(&roster.documents).await;
+        match &built {
+            Ok(space) => {
+                self.failures.invalidate(roster);
+                self.memo.insert(roster.clone(), space.clone());
+            }
+            Err(error) => {
+                let times = self.failures.get(roster).map_or(0, |failure| failure.times);
+                let rest = self.retry.saturating_mul(1 << times.min(16)).min(LONGEST_REST);
+                tracing::warn!(%error, tools = roster.documents.len(), retry_in = ?rest, "the roster is not embedded");
+                let failure = Failure { error: error.clone(), times: times + 1, again: Instant::now() + rest };
+                self.failures.insert(roster.clone(), failure);
+            }
+        }
+        built
+    }
+
+    async fn try_build(&self, documents: &[Document]) -> Result<Space, EmbedError> {
+        let begun = Instant::now();
+        let bank = Arc::clone(self.bank.get_or_try_init(|| self.build_bank()).await?);
+        let rows: Vec<Row> = documents.iter().map(|document| Row::of_document(document, self.shelf.model())).collect();
+        let packed = self.shelf.packed(&rows).await?;
+        let index = Index::build(documents.to_vec(), packed, &bank)
+            .ok_or_else(|| EmbedError::Nonsense("the vectors do not fit the roster".to_owned()))?;
+        tracing::info!(tools = documents.len(), took = ?begun.elapsed(), "the roster is embedded");
+        Ok(Space { index: Arc::new(index), bank, model: Arc::clone(self.shelf.model()) })
+    }
+
+    async fn build_bank(&self) -> Result<Arc<Vec<Vec<f32>>>, EmbedError> {
+        let rows: Vec<Row> = contentless_phrases().iter().map(|phrase| Row::of_phrase(phrase)).collect();
+        let packed = self.shelf.packed(&rows).await?;
+        Ok(Arc::new(packed.chunks(self.shelf.embedder().dimensions().max(1)).map(<[f32]>::to_vec).collect()))
+    }
+}
+
+impl Roster {
+    fn of(documents: &Arc<Vec<Document>>) -> Self {
+        Self { documents: Arc::clone(documents), hash: Xxh3DefaultBuilder.hash_one(&**documents) }
+    }
+
+    /// Bytes of its index, roughly: its numbers and, for the lexical counts, three times its texts.
+    fn weight(&self, dimensions: usize) -> u32 {
+        let text = |document: &Document| {
+            let parameters = document.parameters.iter();
+            let parameters = parameters.map(|p| 100 + p.name.len() + p.description.len() + p.values.len() * 40);
+            300 + document.name.len() + document.description.len() + parameters.sum::<usize>()
+        };
+        let texts: usize = self.documents.iter().map(text).sum();
+        let numbers = self.documents.len() * dimensions * size_of::<f32>();
+        u32::try_from(numbers + 3 * texts).unwrap_or(u32::MAX)
+    }
+}
+
+impl Hash for Roster {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.hash);
+    }
+}
+
+impl PartialEq for Roster {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.documents, &other.documents) || (self.hash == other.hash && self.documents == other.documents)
+    }
+}
+
+impl Eq for Roster {}
