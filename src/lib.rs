@@ -26,6 +26,7 @@
 
 pub mod config;
 pub mod embed;
+pub mod eval;
 pub mod metrics;
 pub mod outcome;
 pub mod retrieval;

@@ -1,0 +1,229 @@
+//! What is measured: a roster from a file in any of four forms, cases from JSON
+//! lines. Read by the code that serves: a case is a request body, its turns are
+//! the transcript's. NOT a judgement of either.
+
+use std::borrow::Cow;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::Problem;
+use crate::config::catalog::Catalog;
+use crate::retrieval::document::Document;
+use crate::retrieval::question::Utterance;
+use crate::turn::policy::{Directory, Facts, Order, Policy, Stability};
+use crate::turn::roster::Roster;
+use crate::turn::transcript::Transcript;
+use crate::wire::Format;
+use crate::wire::json::{Object, elements};
+use crate::wire::view::{ToolKind, ToolView};
+
+/// A roster to measure on.
+#[derive(Debug, Default)]
+pub struct Tools {
+    /// Every name, in order.
+    pub names: Vec<String>,
+    /// What is ranked: all but the core.
+    pub documents: Arc<Vec<Document>>,
+}
+
+/// A labelled request.
+#[derive(Debug, Default)]
+pub struct Case {
+    pub id: String,
+    /// `-`: not said.
+    pub lang: String,
+    pub dialogue: Vec<Utterance>,
+    /// The tools it needs.
+    pub expect: Vec<String>,
+    pub tags: Vec<String>,
+}
+
+impl Tools {
+    /// Reads a roster: an array, or an object with `tools`, of OpenAI, Gemini, Anthropic or MCP tools.
+    pub fn read(path: &Path, overlay: &Catalog) -> Result<Self, Problem> {
+        let text = text(path)?;
+        let refused = |why: String| Problem::Catalog { path: path.to_owned(), why };
+        let root: &RawValue = serde_json::from_str(text.trim_start_matches('\u{feff}'))
+            .map_err(|error| refused(format!("not JSON: {error}")))?;
+        let listed =
+            Object::of(root).and_then(|root| root.find("tools").or_else(|| root.find("result"))).unwrap_or(root);
+        let listed = Object::of(listed).and_then(|result| result.find("tools")).unwrap_or(listed);
+        let mut views = Vec::new();
+        for entry in
+            elements(listed).ok_or_else(|| refused("neither an array of tools nor an object with `tools`".into()))?
+        {
+            read_entry(entry, &mut views);
+        }
+        if views.is_empty() {
+            return Err(refused("no tool in it that can be read".into()));
+        }
+        let roster = Roster::new(&views, &policy(), &|name| facts(overlay, name));
+        Ok(Self {
+            names: views.iter().map(|view| view.name.to_string()).collect(),
+            documents: roster.documents().clone(),
+        })
+    }
+}
+
+/// The cases of a file; blank lines are skipped. `ignore`: elements that agents wrap around a message.
+pub fn cases(path: &Path, ignore: &[String]) -> Result<Vec<Case>, Problem> {
+    let text = text(path)?;
+    let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
+    lines
+        .map(|(line, text)| case(text, ignore).map_err(|why| Problem::Case { path: path.to_owned(), line, why }))
+        .collect()
+}
+
+#[derive(Deserialize)]
+struct Line {
+    #[serde(default)]
+    id: String,
+    #[serde(default)]
+    lang: String,
+    query: Option<String>,
+    messages: Option<Box<RawValue>>,
+    #[serde(default)]
+    expect: Vec<String>,
+    #[serde(default)]
+    tags: Vec<String>,
+}
+
+fn case(text: &str, ignore: &[String]) -> Result<Case, String> {
+    let line: Line = serde_json::from_str(text).map_err(|error| format!("not a case: {error}"))?;
+    let messages = match (&line.messages, &line.query) {
+        (Some(messages), _) => messages.get().to_owned(),
+        (None, Some(query)) => serde_json::json!([{ "role": "user", "content": query }]).to_string(),
+        (None, None) => return Err("a case needs `query` or `messages`".into()),
+    };
+    let body = format!(r#"{{"model":"","messages":{messages}}}"#);
+    let view = Format::OpenAi.view(body.as_bytes(), "").map_err(|error| format!("`messages`: {error}"))?;
+    let dialogue = Transcript::of(&view, ignore).dialogue();
+    if dialogue.is_empty() {
+        return Err("nobody says anything in it".into());
+    }
+    if line.expect.is_empty() {
+        return Err("`expect` is empty: which tools does it need?".into());
+    }
+    let lang = if line.lang.is_empty() { "-".into() } else { line.lang };
+    Ok(Case { id: line.id, lang, dialogue, expect: line.expect, tags: line.tags })
+}
+
+/// One entry of a roster, or the declarations of one of Gemini's `Tool` objects. Built-ins are not ranked.
+fn read_entry<'a>(entry: &'a RawValue, views: &mut Vec<ToolView<'a>>) {
+    let Some(object) = Object::of(entry) else { return };
+    if let Some(declarations) = object.either("functionDeclarations", "function_declarations").and_then(elements) {
+        declarations.into_iter().for_each(|declaration| read_entry(declaration, views));
+        return;
+    }
+    let tool = object.find("function").and_then(Object::of).unwrap_or(object);
+    let Some(name) = tool.text("name") else { return };
+    let schema = ["parameters", "input_schema", "inputSchema", "parametersJsonSchema", "parameters_json_schema"];
+    views.push(ToolView {
+        kind: ToolKind::Function,
+        name,
+        description: tool.text("description").unwrap_or(Cow::Borrowed("")),
+        parameters: schema.iter().find_map(|key| tool.find(key)).map(RawValue::get),
+        span: 0..0,
+        group: 0,
+    });
+}
+
+fn facts(overlay: &Catalog, name: &str) -> Facts {
+    let Some(entry) = overlay.find(name) else { return Facts::default() };
+    Facts {
+        core: entry.always_on,
+        category: entry.category.clone(),
+        keywords: entry.keywords.clone(),
+        search_text: entry.search_text.clone(),
+        connector: entry.connector.clone(),
+        domain: overlay.domain_rank(&entry.category),
+    }
+}
+
+/// Nothing of it changes what is ranked.
+fn policy() -> Policy {
+    Policy {
+        max_retrieved_tools: 0,
+        max_discovered_tools: 0,
+        max_discovery_legs: 0,
+        max_bound_tools: 0,
+        sticky_need: 0,
+        stability: Stability::Turn,
+        order: Order::Roster,
+        directory: Directory::None,
+        find_tools_name: String::new(),
+        query_ignore: Vec::new(),
+        max_tools: usize::MAX,
+    }
+}
+
+fn text(path: &Path) -> Result<String, Problem> {
+    std::fs::read_to_string(path).map_err(|error| Problem::Read { path: path.to_owned(), error })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn roster(json: &str, overlay: &str) -> Result<Tools, Problem> {
+        let file = tempfile::NamedTempFile::new().expect("file");
+        std::fs::write(file.path(), json).expect("written");
+        Tools::read(file.path(), &Catalog::parse(overlay).expect("overlay"))
+    }
+
+    #[test]
+    fn a_roster_is_read_in_every_form() {
+        let schema = r#"{"type":"object","properties":{"city":{"description":"where"}}}"#;
+        for json in [
+            format!(r#"[{{"type":"function","function":{{"name":"w","description":"d","parameters":{schema}}}}}]"#),
+            format!(r#"{{"tools":[{{"name":"w","description":"d","input_schema":{schema}}}]}}"#),
+            format!(r#"{{"result":{{"tools":[{{"name":"w","description":"d","inputSchema":{schema}}}]}}}}"#),
+            format!(
+                r#"[{{"googleSearch":{{}}}},{{"functionDeclarations":[{{"name":"w","description":"d","parameters":{schema}}}]}}]"#
+            ),
+        ] {
+            let tools = roster(&json, "").expect("tools");
+            let [document] = tools.documents.as_slice() else { panic!("{json}: {:?}", tools.documents) };
+            assert_eq!((document.name.as_str(), document.description.as_str()), ("w", "d"));
+            assert_eq!(document.parameters.first().map(|p| p.description.as_str()), Some("where"));
+        }
+    }
+
+    #[test]
+    fn the_overlay_says_who_is_core_and_what_is_read() {
+        let overlay = "[[tool]]\nname = \"a*\"\nalways_on = true\n[[tool]]\nname = \"b\"\nsearch_text = \"bees\"\nkeywords = [\"honey\"]\n";
+        let tools =
+            roster(r#"[{"name":"a1","description":"x"},{"name":"b","description":"y"}]"#, overlay).expect("tools");
+        assert_eq!(tools.names, ["a1", "b"]);
+        assert_eq!(tools.documents.len(), 1);
+        assert_eq!(tools.documents[0].description, "bees");
+        assert_eq!(tools.documents[0].keywords, ["honey"]);
+    }
+
+    #[test]
+    fn rubbish_is_refused_by_file_and_reason() {
+        for (json, why) in [("{", "not JSON"), ("3", "neither an array"), ("[]", "no tool"), ("[{}]", "no tool")] {
+            let refused = roster(json, "").expect_err(json).to_string();
+            assert!(refused.contains(why), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_case_is_a_request() {
+        let read = case(
+            r#"{"id":"1","query":"<system-reminder>x</system-reminder> hi","expect":["a"]}"#,
+            &["system-reminder".into()],
+        );
+        assert_eq!(read.expect("case").dialogue.last().map(|last| last.text.clone()), Some("hi".into()));
+        let talk = r#"{"messages":[{"role":"user","content":"mail Bob"},{"role":"assistant","content":"Send it?"},{"role":"user","content":"yes"}],"expect":["a"]}"#;
+        let read = case(talk, &[]).expect("case");
+        assert_eq!(read.dialogue.len(), 2);
+        assert_eq!(read.dialogue[1].reply_before, "Send it?");
+        for wrong in [r#"{"expect":["a"]}"#, r#"{"query":"x"}"#, r#"{"query":" ","expect":["a"]}"#, "[]"] {
+            assert!(case(wrong, &[]).is_err(), "{wrong}");
+        }
+    }
+}
