@@ -29,6 +29,7 @@ pub mod embed;
 pub mod eval;
 pub mod metrics;
 pub mod outcome;
+pub mod proxy;
 pub mod retrieval;
 pub mod store;
 pub mod turn;

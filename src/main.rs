@@ -1,1 +1,34 @@
-fn main() {}
+//! Arguments in, exit code out: 0 all went well, 1 it did not, 64 the arguments or the settings are wrong.
+//! NOT a command (`command/`), NOT a decision about a request.
+
+mod command;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::Parser;
+use command::arguments::{Arguments, Command};
+use command::{failure, serve};
+
+fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // Help and version are no errors; clap sends them to stdout. A closed pipe is its reader's choice.
+            let _ = error.print();
+            return if error.use_stderr() { ExitCode::from(failure::WRONG) } else { ExitCode::SUCCESS };
+        }
+    };
+    let ended = match arguments.command {
+        None => serve::serve(&arguments.serve),
+        Some(Command::Serve(arguments)) => serve::serve(&arguments),
+        Some(Command::Check(arguments)) => serve::check(&arguments.file),
+    };
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            let _ = writeln!(io::stderr(), "{failure}");
+            ExitCode::from(failure.code())
+        }
+    }
+}

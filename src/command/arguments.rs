@@ -1,0 +1,45 @@
+//! The arguments. NOT what they do.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// A sidecar that sends a model only the tools a message needs. Without a command: serve.
+#[derive(Debug, Parser)]
+#[command(name = "packlight", version, args_conflicts_with_subcommands = true)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    #[command(flatten)]
+    pub serve: Serve,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Serve agents (no file is needed: the defaults serve Kimi and Gemini)
+    Serve(Serve),
+    /// Say everything that is wrong with a configuration file
+    Check(Check),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// A configuration file; PACKLIGHT_SERVER__LISTEN and the like override it
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Human text or JSON lines; by default text on a terminal and JSON elsewhere
+    #[arg(long, value_name = "FORMAT")]
+    pub log_format: Option<LogFormat>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    /// The configuration file
+    pub file: PathBuf,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    Text,
+    Json,
+}

@@ -1,0 +1,208 @@
+//! The one place where an error becomes a status and a body, in the caller's format, so that its SDK shows the message
+//! and not a parse error. NOT logging, NOT a secret: no path, no query, no header is repeated.
+
+use http::header::{CONTENT_TYPE, HeaderValue};
+use http::{Response, StatusCode};
+use serde::Serialize;
+
+use super::body::Body;
+use super::upstream::SendError;
+use crate::config::upstream::Upstream;
+use crate::wire::Format;
+
+/// What the agent is told.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Trouble {
+    #[error("packlight: no upstream has this path, the prefixes are {}", prefixes.join(", "))]
+    UnknownPrefix { prefixes: Vec<String> },
+    #[error("packlight: upstream {name} ({url}) cannot be reached: {why}")]
+    Unreachable { name: String, url: String, why: String },
+    #[error("packlight: CONNECT is not served, set the agent's base URL and not its proxy")]
+    Connect,
+    #[error("packlight: the request's body broke off")]
+    Body,
+}
+
+/// How the caller's SDK reads an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    OpenAi,
+    Gemini,
+    Anthropic,
+}
+
+impl Trouble {
+    pub fn unknown_prefix(upstreams: &[Upstream]) -> Self {
+        Self::UnknownPrefix { prefixes: upstreams.iter().map(|upstream| upstream.prefix.clone()).collect() }
+    }
+
+    pub fn unreachable(upstream: &Upstream, error: &SendError) -> Self {
+        Self::Unreachable { name: upstream.name.clone(), url: upstream.url.to_string(), why: error.to_string() }
+    }
+
+    fn status(&self) -> StatusCode {
+        match self {
+            Self::UnknownPrefix { .. } => StatusCode::NOT_FOUND,
+            Self::Unreachable { .. } => StatusCode::BAD_GATEWAY,
+            Self::Connect => StatusCode::METHOD_NOT_ALLOWED,
+            Self::Body => StatusCode::BAD_REQUEST,
+        }
+    }
+
+    /// OpenAI's `code`, for programs.
+    fn code(&self) -> &'static str {
+        match self {
+            Self::UnknownPrefix { .. } => "unknown_prefix",
+            Self::Unreachable { .. } => "upstream_unreachable",
+            Self::Connect => "method_not_allowed",
+            Self::Body => "incomplete_body",
+        }
+    }
+
+    /// OpenAI's and Anthropic's `type`.
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::UnknownPrefix { .. } => "not_found_error",
+            Self::Unreachable { .. } => "api_error",
+            Self::Connect | Self::Body => "invalid_request_error",
+        }
+    }
+
+    /// Gemini's `status`.
+    fn status_name(&self) -> &'static str {
+        match self {
+            Self::UnknownPrefix { .. } => "NOT_FOUND",
+            Self::Unreachable { .. } => "UNAVAILABLE",
+            Self::Connect | Self::Body => "INVALID_ARGUMENT",
+        }
+    }
+}
+
+/// The answer for a caller of this path.
+pub fn trouble(path: &str, trouble: &Trouble) -> Response<Body> {
+    let message = trouble.to_string();
+    let prefixes = match trouble {
+        Trouble::UnknownPrefix { prefixes } => Some(prefixes.as_slice()),
+        _ => None,
+    };
+    let body = match Shape::of(path) {
+        Shape::OpenAi => json(&OpenAi {
+            error: OpenAiError {
+                message: &message,
+                r#type: trouble.kind(),
+                param: None,
+                code: trouble.code(),
+                prefixes,
+            },
+        }),
+        Shape::Gemini => json(&Gemini {
+            error: GeminiError {
+                code: trouble.status().as_u16(),
+                message: &message,
+                status: trouble.status_name(),
+                prefixes,
+            },
+        }),
+        Shape::Anthropic => json(&Anthropic {
+            r#type: "error",
+            error: AnthropicError { r#type: trouble.kind(), message: &message, prefixes },
+        }),
+    };
+    with(trouble.status(), body)
+}
+
+/// JSON with a status.
+pub fn with(status: StatusCode, body: String) -> Response<Body> {
+    let mut response = Response::new(Body::whole(body));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+impl Shape {
+    /// Of the path below the prefix, or of the whole one. What is no chat route is guessed by its version.
+    fn of(path: &str) -> Self {
+        let path = path.split('?').next().unwrap_or_default();
+        match Format::of_path(path) {
+            Some(Format::OpenAi) => return Self::OpenAi,
+            Some(Format::Gemini) => return Self::Gemini,
+            None => {}
+        }
+        let gemini = path.contains("/v1beta/") || path.contains("/v1alpha/") || path.contains("/upload/v1");
+        if path.ends_with("/v1/messages") || path.contains("/v1/messages/") {
+            Self::Anthropic
+        } else if gemini && !path.contains("/openai/") {
+            Self::Gemini
+        } else {
+            Self::OpenAi
+        }
+    }
+}
+
+fn json(body: &impl Serialize) -> String {
+    serde_json::to_string(body).unwrap_or_default()
+}
+
+#[derive(Serialize)]
+struct OpenAi<'a> {
+    error: OpenAiError<'a>,
+}
+
+#[derive(Serialize)]
+struct OpenAiError<'a> {
+    message: &'a str,
+    r#type: &'a str,
+    param: Option<&'a str>,
+    code: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prefixes: Option<&'a [String]>,
+}
+
+#[derive(Serialize)]
+struct Gemini<'a> {
+    error: GeminiError<'a>,
+}
+
+#[derive(Serialize)]
+struct GeminiError<'a> {
+    code: u16,
+    message: &'a str,
+    status: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prefixes: Option<&'a [String]>,
+}
+
+#[derive(Serialize)]
+struct Anthropic<'a> {
+    r#type: &'a str,
+    error: AnthropicError<'a>,
+}
+
+#[derive(Serialize)]
+struct AnthropicError<'a> {
+    r#type: &'a str,
+    message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prefixes: Option<&'a [String]>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_caller_s_path_tells_its_format() {
+        for (path, shape) in [
+            ("/v1/chat/completions?key=x", Shape::OpenAi),
+            ("/v1beta/openai/chat/completions", Shape::OpenAi),
+            ("/v1beta/models/m:streamGenerateContent?alt=sse", Shape::Gemini),
+            ("/v1beta/files/1", Shape::Gemini),
+            ("/v1beta/openai/models", Shape::OpenAi),
+            ("/anthropic/v1/messages", Shape::Anthropic),
+            ("/anthropic/v1/messages/count_tokens", Shape::Anthropic),
+            ("/v1/models", Shape::OpenAi),
+        ] {
+            assert_eq!(Shape::of(path), shape, "{path}");
+        }
+    }
+}
