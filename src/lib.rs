@@ -25,6 +25,7 @@
 //! * [`proxy`]: the sockets. Read `proxy/handle.rs` first: one request, top to bottom.
 
 pub mod config;
+pub mod demo;
 pub mod embed;
 pub mod eval;
 pub mod metrics;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use support::client::{self, Exchange};
 use support::embeddings::{Fault, embed};
 use support::provider::Provider;
-use support::reply::{Lines, Reply, UsageAt};
+use support::reply::{Lines, Reply, UsageAt, signature};
 use support::roster;
 
 const CHAT: &str = "/v1/chat/completions";
@@ -253,11 +253,11 @@ fn gemini_3_wants_the_first_call_of_each_step_signed() {
     let body = |steps: Vec<Value>| plus(&roster::ask_gemini("x"), "contents", steps.into());
     let provider = Provider::new().answer(|_| Reply::text("taken")).start();
     let status = |steps: Vec<Vec<Value>>| post(&provider, GEMINI3, &body(steps.concat())).status;
-    assert_eq!(status(vec![vec![user.clone()], step(Some("sig-0-get_weather"))]), 200);
+    assert_eq!(status(vec![vec![user.clone()], step(Some(&signature(0, "get_weather")))]), 200);
     assert_eq!(status(vec![vec![user.clone()], step(Some("skip_thought_signature_validator"))]), 200);
     assert_eq!(status(vec![vec![user.clone()], step(Some("made up"))]), 400);
     assert_eq!(status(vec![vec![user.clone()], step(None)]), 400);
-    assert_eq!(status(vec![vec![user.clone()], step(Some("sig-1")), step(None)]), 400);
+    assert_eq!(status(vec![vec![user.clone()], step(Some("sig0x")), step(None)]), 400);
     // An earlier turn is not validated.
     assert_eq!(status(vec![vec![user.clone()], step(None), vec![user]]), 200);
 }
@@ -295,7 +295,7 @@ fn the_compatible_stream_has_no_index_and_stops() {
     assert_eq!(frames.len(), 2);
     let call = &frames[0]["choices"][0]["delta"]["tool_calls"][0];
     assert_eq!(call["index"], Value::Null);
-    assert_eq!(call["extra_content"]["google"]["thought_signature"], "sig-0-get_weather");
+    assert_eq!(call["extra_content"]["google"]["thought_signature"], signature(0, "get_weather"));
     assert_eq!(frames[1]["choices"][0]["finish_reason"], "stop");
     let refused = post(&provider, COMPAT, &plus(&roster::ask("x"), "tools", json!([])));
     assert_eq!(refused.json()[0]["error"]["code"], 400);
@@ -308,7 +308,10 @@ fn gemini_streams_as_sse_and_as_an_array() {
     let stream = GEMINI3.replace(":generate", ":streamGenerate");
     let sse = post(&provider, &format!("{stream}?alt=sse"), &body);
     assert!(sse.text().contains("\r\n\r\n"));
-    assert_eq!(sse.frames()[1]["candidates"][0]["content"]["parts"][0]["thoughtSignature"], "sig-0-get_weather");
+    assert_eq!(
+        sse.frames()[1]["candidates"][0]["content"]["parts"][0]["thoughtSignature"],
+        signature(0, "get_weather")
+    );
     assert_eq!(sse.frames()[2]["candidates"][0]["finishReason"], "STOP");
     let array = post(&provider, &stream, &body).json();
     assert_eq!(array.as_array().map(Vec::len), Some(3));

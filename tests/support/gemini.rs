@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::provider::Rules;
 use super::received::{Received, either, list};
-use super::reply::{Part, Reply, Usage, pieces};
+use super::reply::{Part, Reply, Usage, pieces, signature};
 use super::wiring::Response;
 
 /// Gemini's cap over all `Tool` objects.
@@ -198,7 +198,7 @@ fn check_signatures(steps: &[Step]) -> Result<(), String> {
         let name = &either(&step.calls[0], "functionCall", "function_call")["name"];
         match signature.as_str() {
             Some(SKIP) => {}
-            Some(text) if text.starts_with("sig-") => {}
+            Some(text) if text.starts_with("sig0") => {}
             Some(text) => return Err(format!("Thought signature {text:?} is not valid")),
             None => return Err(format!("Function call {name} is missing a thought_signature in functionCall parts")),
         }
@@ -277,7 +277,7 @@ fn parts(request: &Received, reply: &Reply, number: u64) -> Vec<Value> {
                     part["functionCall"]["id"] = id.into();
                 }
                 if reply.signed && calls == 0 {
-                    part["thoughtSignature"] = format!("sig-{number}-{name}").into();
+                    part["thoughtSignature"] = signature(number, name).into();
                 }
                 calls += 1;
                 parts.push(part);

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::provider::Rules;
 use super::received::{Received, Wire, list};
-use super::reply::{Part, Reply, Usage, UsageAt, pieces};
+use super::reply::{Part, Reply, Usage, UsageAt, pieces, signature};
 use super::wiring::Response;
 
 /// Kimi's cap on functions.
@@ -264,7 +264,7 @@ fn calls(request: &Received, reply: &Reply, number: u64) -> Vec<Call> {
             (false, true) => format!("{name}:{nth}"),
             (false, false) => format!("functions.{name}:{nth}"),
         };
-        let signature = (compat && reply.signed && calls.is_empty()).then(|| format!("sig-{number}-{name}"));
+        let signature = (compat && reply.signed && calls.is_empty()).then(|| signature(number, name));
         calls.push(Call { id: id.clone().unwrap_or(own), name: name.clone(), arguments: arguments.clone(), signature });
     }
     calls

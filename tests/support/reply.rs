@@ -288,3 +288,9 @@ pub fn pieces(text: &str, size: usize) -> Vec<String> {
         false => chars.chunks(size).map(|c| c.iter().collect()).collect(),
     }
 }
+
+/// The signature of a call: base64, since google-genai for Python decodes and encodes it again.
+pub fn signature(number: u64, name: &str) -> String {
+    let sum = name.bytes().fold(0u16, |sum, byte| sum.rotate_left(3) ^ u16::from(byte));
+    format!("sig0{number:08x}{sum:04x}")
+}

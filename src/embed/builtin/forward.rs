@@ -116,7 +116,7 @@ impl Layer {
         let (hidden, wide) = (shape.hidden, shape.feed_forward);
         let weights = |part: &str, count| file.tensor(&format!("l{number}.{part}.w"), count);
         let bias = |part: &str, count| file.tensor(&format!("l{number}.{part}.b"), count);
-        let (mut qkv, mut qkv_bias) = (Vec::with_capacity(3 * hidden * hidden), Vec::with_capacity(3 * hidden));
+        let (mut qkv, mut qkv_bias) = (Vec::new(), Vec::new());
         for part in ["q", "k", "v"] {
             qkv.extend(weights(part, hidden * hidden)?);
             qkv_bias.extend(bias(part, hidden)?);
@@ -248,5 +248,49 @@ fn sum(row: &[f32], of: impl Fn(f32) -> f32) -> f32 {
 fn add(row: &mut [f32], other: &[f32]) {
     for (x, y) in row.iter_mut().zip(other) {
         *x += y;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn erf_is_erf() {
+        // Tables of mathematics, 10 digits.
+        let known = [
+            (0.0, 0.0),
+            (0.1, 0.112_462_916),
+            (0.5, 0.520_499_877_8),
+            (1.0, 0.842_700_792_9),
+            (1.5, 0.966_105_146_5),
+            (2.0, 0.995_322_265),
+            (3.0, 0.999_977_909_5),
+            (4.0, 0.999_999_984_6),
+            (50.0, 1.0),
+        ];
+        for (x, expected) in known {
+            assert!((erf(x) - expected).abs() < 4e-7, "erf({x}) = {}", erf(x));
+            assert!((erf(-x) + expected).abs() < 4e-7, "erf(-{x}) = {}", erf(-x));
+        }
+    }
+
+    #[test]
+    fn a_norm_has_the_mean_and_the_spread_it_is_told() {
+        let norm = Norm { weight: vec![2.0; 11], bias: vec![3.0; 11], epsilon: 0.0 };
+        let mut row: Vec<f32> = (0..11).map(|x| x as f32 * 0.7 - 40.0).collect();
+        norm.apply(&mut row);
+        let mean = row.iter().sum::<f32>() / 11.0;
+        let variance = row.iter().map(|x| (x - mean).powi(2)).sum::<f32>() / 11.0;
+        assert!((mean - 3.0).abs() < 1e-4 && (variance - 4.0).abs() < 1e-3, "{mean} {variance}");
+    }
+
+    #[test]
+    fn a_softmax_sums_to_one_however_large_its_scores() {
+        let mut row = [1000.0, 1001.0, -1000.0];
+        softmax(&mut row);
+        assert!((row.iter().sum::<f32>() - 1.0).abs() < 1e-6);
+        assert!((row[1] / row[0] - std::f32::consts::E).abs() < 1e-4);
+        assert_eq!(row[2], 0.0);
     }
 }

@@ -148,3 +148,46 @@ impl Linear {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Numbers without pattern, the same each time.
+    fn numbers(count: usize, seed: u32) -> Vec<f32> {
+        let mut state = seed;
+        let mut next = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) as f32 / (1 << 23) as f32 - 1.0
+        };
+        (0..count).map(|_| next()).collect()
+    }
+
+    /// Sizes on both sides of a panel's width, and the sizes for which `gemm` has ways of its own.
+    #[test]
+    fn a_layer_is_the_sum_it_says() {
+        for (rows, inputs, outputs) in [(1, 1, 1), (3, 5, 7), (1, 32, 96), (20, 40, 95), (7, 33, 97), (2, 3, 300)] {
+            let (x, weights, bias) = (numbers(rows * inputs, 1), numbers(inputs * outputs, 2), numbers(outputs, 3));
+            let layer = Linear::new(inputs, &weights, bias.clone());
+            let (mut replaced, mut added) = (vec![f32::NAN; rows * outputs], vec![1.0; rows * outputs]);
+            layer.apply(&x, &mut replaced);
+            layer.add(&x, &mut added);
+            for row in 0..rows {
+                for output in 0..outputs {
+                    let expected = bias[output]
+                        + (0..inputs).map(|i| x[row * inputs + i] * weights[output * inputs + i]).sum::<f32>();
+                    let at = row * outputs + output;
+                    assert!((replaced[at] - expected).abs() < 1e-4, "{rows} {inputs} {outputs}");
+                    assert!((added[at] - expected - 1.0).abs() < 1e-4, "{rows} {inputs} {outputs}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "extent")]
+    fn a_layout_beyond_its_slice_is_refused() {
+        let square = Layout::rows_of(2, 2, 2);
+        multiply((&mut [0.0; 4], square), Start::Replace, 1.0, (&[0.0; 3], square), (&[0.0; 4], square));
+    }
+}

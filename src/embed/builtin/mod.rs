@@ -16,6 +16,8 @@ pub mod file;
 pub mod forward;
 pub mod linear;
 pub mod pool;
+#[cfg(test)]
+mod tiny;
 pub mod tokenizer;
 mod trie;
 
@@ -153,4 +155,103 @@ fn sha256(file: &mut File) -> io::Result<String> {
         }
     }
     Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn assembled(bytes: &[u8]) -> Result<Builtin, FormatError> {
+        Builtin::assemble(tiny::file(bytes), SHA256)
+    }
+
+    #[test]
+    fn a_file_of_the_format_becomes_a_model() {
+        let builtin = assembled(&tiny::bytes()).unwrap();
+        assert_eq!(builtin.model(), "builtin:multilingual-e5-small-q4:1571fc982750:32");
+        let (one, same, other) =
+            (builtin.embed("ab").unwrap(), builtin.embed("ab").unwrap(), builtin.embed("b").unwrap());
+        assert_eq!(one.len(), builtin.dimensions());
+        assert!((one.iter().map(|x| x * x).sum::<f32>() - 1.0).abs() < 1e-5);
+        assert_eq!(one, same);
+        assert_ne!(one, other);
+    }
+
+    #[test]
+    fn buffers_of_a_longer_text_do_not_change_a_shorter_one() {
+        let builtin = assembled(&tiny::bytes()).unwrap();
+        let mut scratch = Scratch::default();
+        builtin.embed_with("abababab aba b a b a", &mut scratch).unwrap();
+        assert_eq!(builtin.embed_with("b", &mut scratch).unwrap(), builtin.embed("b").unwrap());
+    }
+
+    #[test]
+    fn a_file_cut_anywhere_is_an_error() {
+        let whole = tiny::bytes();
+        for end in 0..whole.len() {
+            let error = assembled(&whole[..end]).expect_err("a cut file").to_string();
+            assert!(error.contains("end") || error.contains("begin"), "{end}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_file_cut_after_loading_is_an_error_of_the_text() {
+        let whole = tiny::bytes();
+        let file = tiny::file(&whole);
+        let again = file.try_clone().unwrap();
+        let builtin = Builtin::assemble(file, SHA256).unwrap();
+        again.set_len(64).unwrap();
+        assert!(builtin.embed("ab").unwrap_err().to_string().starts_with("the model file can no longer be read"));
+    }
+
+    #[test]
+    fn another_file_is_named_with_the_way_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(FILE_NAME);
+        assert!(matches!(Builtin::load(&path), Err(LoadError::Io { .. })));
+        assert!(matches!(Builtin::load(folder.path()), Err(LoadError::Io { .. } | LoadError::WrongSize { .. })));
+        std::fs::write(&path, tiny::bytes()).unwrap();
+        let error = Builtin::load(&path).unwrap_err().to_string();
+        assert!(error.contains("bytes instead of 71622400") && error.contains("make model"), "{error}");
+        std::fs::File::options().write(true).open(&path).unwrap().set_len(BYTES).unwrap();
+        let error = Builtin::load(&path).unwrap_err().to_string();
+        assert!(error.contains("SHA-256") && error.contains("make model"), "{error}");
+    }
+
+    #[test]
+    fn the_file_is_found_by_its_path_before_the_cache() {
+        let (mine, cache) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let named = mine.path().join("renamed.bin");
+        std::fs::write(&named, b"x").unwrap();
+        std::fs::write(cache.path().join(FILE_NAME), b"x").unwrap();
+        assert_eq!(Builtin::find(Some(&named), Some(cache.path())), Some(named.clone()));
+        std::fs::write(mine.path().join(FILE_NAME), b"x").unwrap();
+        assert_eq!(Builtin::find(Some(mine.path()), None), Some(mine.path().join(FILE_NAME)));
+    }
+
+    proptest! {
+        /// Whatever a file says, it is a model or an error.
+        #[test]
+        fn broken_files_never_panic(changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6)) {
+            let mut bytes = tiny::bytes();
+            // Mostly the head: that is where numbers become sizes.
+            let head = 700.min(bytes.len());
+            for (number, (at, byte)) in changes.iter().enumerate() {
+                let at = if number % 4 == 3 { at.index(bytes.len()) } else { at.index(head) };
+                bytes[at] = *byte;
+            }
+            if let Ok(builtin) = assembled(&bytes) {
+                let _ = builtin.embed("query ab é 🚀 </s>");
+            }
+        }
+
+        #[test]
+        fn noise_never_panics(noise in prop::collection::vec(any::<u8>(), 0..600), behind_magic: bool) {
+            let mut bytes = if behind_magic { tiny::bytes()[..44].to_vec() } else { Vec::new() };
+            bytes.extend(noise);
+            prop_assert!(assembled(&bytes).is_err());
+        }
+    }
 }

@@ -204,3 +204,126 @@ impl Shared {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Receiver, Sender, channel};
+    use std::time::Duration;
+
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    const DEADLINE: Duration = Duration::from_secs(10);
+
+    /// An engine that reports each text it begins and goes on when it is told to.
+    struct Gate {
+        begun: Receiver<String>,
+        go: Sender<()>,
+    }
+
+    fn gated(settings: Settings) -> (Pool, Gate) {
+        let ((begin, begun), (go, may_go)) = (channel(), channel::<()>());
+        let may_go = Mutex::new(may_go);
+        let pool = pool(settings, move |text| {
+            begin.send(text.to_owned()).unwrap();
+            may_go.lock().unwrap().recv_timeout(DEADLINE).unwrap();
+            vec![text.parse().unwrap()]
+        });
+        (pool, Gate { begun, go })
+    }
+
+    fn pool(settings: Settings, compute: impl Fn(&str) -> Vec<f32> + Send + Sync + 'static) -> Pool {
+        let engine = move |text: &str, _: &mut Scratch| Ok(compute(text));
+        Pool::over("model".to_owned(), 1, Box::new(engine), settings).unwrap()
+    }
+
+    fn texts(numbers: std::ops::Range<u32>) -> Vec<String> {
+        numbers.map(|number| number.to_string()).collect()
+    }
+
+    #[tokio::test]
+    async fn answers_keep_the_order_of_their_texts() {
+        let pool = pool(Settings { threads: 4, queue: 256 }, |text| vec![text.parse().unwrap()]);
+        let texts = texts(0..200);
+        let vectors = pool.embed(&texts, Task::Document).await.unwrap();
+        assert_eq!(vectors, (0..200).map(|number| vec![number as f32]).collect::<Vec<_>>());
+        assert_eq!(pool.embed(&[], Task::Query).await, Ok(vec![]));
+    }
+
+    #[tokio::test]
+    async fn a_query_goes_ahead_of_waiting_documents() {
+        let (pool, gate) = gated(Settings { threads: 1, queue: 8 });
+        let (documents, query) = (texts(0..3), texts(9..10));
+        let mut build = pool.embed(&documents, Task::Document);
+        assert!((&mut build).now_or_never().is_none());
+        assert_eq!(gate.begun.recv_timeout(DEADLINE).unwrap(), "0");
+        let mut asked = pool.embed(&query, Task::Query);
+        assert!((&mut asked).now_or_never().is_none());
+        (0..4).for_each(|_| gate.go.send(()).unwrap());
+        assert_eq!(asked.await, Ok(vec![vec![9.0]]));
+        assert_eq!(build.await, Ok(vec![vec![0.0], vec![1.0], vec![2.0]]));
+        assert_eq!(gate.begun.iter().take(3).collect::<Vec<_>>(), ["9", "1", "2"]);
+    }
+
+    #[tokio::test]
+    async fn a_full_lane_refuses_and_the_other_lane_does_not() {
+        let (pool, gate) = gated(Settings { threads: 1, queue: 4 });
+        let (first, long, one) = (texts(0..1), texts(1..10), texts(10..11));
+        let mut busy = pool.embed(&first, Task::Document);
+        assert!((&mut busy).now_or_never().is_none());
+        gate.begun.recv_timeout(DEADLINE).unwrap();
+        // Longer than the queue, but nothing waits before it.
+        let mut build = pool.embed(&long, Task::Document);
+        assert!((&mut build).now_or_never().is_none());
+        assert_eq!(pool.waiting(), 9);
+        assert_eq!(pool.embed(&one, Task::Document).await, Err(EmbedError::QueueFull));
+        let mut asked = pool.embed(&one, Task::Query);
+        assert!((&mut asked).now_or_never().is_none());
+        assert_eq!(pool.waiting(), 10);
+        // Nobody waits for the build any more: its place is free again.
+        drop(build);
+        assert!(pool.embed(&one, Task::Document).now_or_never().is_none());
+        assert_eq!(pool.waiting(), 2);
+    }
+
+    #[tokio::test]
+    async fn what_nobody_waits_for_is_not_computed() {
+        let (pool, gate) = gated(Settings { threads: 1, queue: 8 });
+        let (gone, kept) = (texts(0..3), texts(7..8));
+        let mut dropped = pool.embed(&gone, Task::Query);
+        assert!((&mut dropped).now_or_never().is_none());
+        assert_eq!(gate.begun.recv_timeout(DEADLINE).unwrap(), "0");
+        drop(dropped);
+        (0..2).for_each(|_| gate.go.send(()).unwrap());
+        assert_eq!(pool.embed(&kept, Task::Query).await, Ok(vec![vec![7.0]]));
+        assert_eq!(gate.begun.recv_timeout(DEADLINE).unwrap(), "7");
+    }
+
+    #[tokio::test]
+    async fn a_panic_costs_one_text_not_the_thread() {
+        let pool = pool(Settings { threads: 1, queue: 8 }, |text| vec![text.parse().unwrap()]);
+        let (bad, good) = (vec!["not a number".to_owned()], texts(1..2));
+        assert!(matches!(pool.embed(&bad, Task::Query).await, Err(EmbedError::Failed(_))));
+        assert_eq!(pool.embed(&good, Task::Query).await, Ok(vec![vec![1.0]]));
+    }
+
+    #[test]
+    fn threads_end_with_their_pool() {
+        struct Last(Sender<()>);
+        impl Drop for Last {
+            fn drop(&mut self) {
+                self.0.send(()).unwrap();
+            }
+        }
+        let (ended, end) = channel();
+        let last = Mutex::new(Last(ended));
+        let pool = pool(Settings { threads: 3, queue: 8 }, move |_| {
+            drop(last.lock());
+            vec![]
+        });
+        drop(pool);
+        // The engine is the threads' last common thing.
+        end.recv_timeout(DEADLINE).unwrap();
+    }
+}

@@ -142,3 +142,61 @@ struct Step {
     start: usize,
     id: u32,
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::file::ModelFile;
+    use super::super::tiny;
+    use super::*;
+
+    fn tokenizer() -> Tokenizer {
+        Tokenizer::new(ModelFile::read(tiny::file(&tiny::bytes())).unwrap().1)
+    }
+
+    fn pieces(text: &str) -> String {
+        let ids = tokenizer().ids(text, 16);
+        ids.iter().map(|id| tiny::PIECES[*id as usize].0).collect::<Vec<_>>().join("|")
+    }
+
+    #[test]
+    fn the_likeliest_pieces_win() {
+        assert_eq!(pieces("query: ab"), "<s>|\u{2581}que|ry|:|\u{2581}|ab|</s>");
+        assert_eq!(pieces(""), "<s>|\u{2581}|</s>");
+    }
+
+    #[test]
+    fn spaces_collapse_and_the_table_is_read() {
+        assert_eq!(pieces("  a \t  b"), "<s>|\u{2581}|a|\u{2581}|b|</s>");
+        assert_eq!(pieces("aⒶ\u{200b}b"), "<s>|\u{2581}|a|ab|b|</s>");
+    }
+
+    #[test]
+    fn unknown_code_points_are_one_unknown() {
+        assert_eq!(pieces("a🚀🚀é🚀"), "<s>|\u{2581}|a|<unk>|é|<unk>|</s>");
+    }
+
+    #[test]
+    fn a_text_that_spells_a_mark_is_a_text() {
+        assert_eq!(pieces("</s>a"), "<s>|\u{2581}|<unk>|a|</s>");
+    }
+
+    #[test]
+    fn a_long_text_is_cut_before_the_end_mark() {
+        let ids = tokenizer().ids(&"ab ".repeat(1_000_000), 16);
+        assert_eq!(ids.len(), 16);
+        assert_eq!((ids.first(), ids.last()), (Some(&0), Some(&2)));
+        assert_eq!(ids.get(..15), tokenizer().ids("ab ab ab ab ab ab ab ab ab", 16).get(..15));
+        assert_eq!(tokenizer().ids("ab", 2), [0, 2]);
+    }
+
+    proptest! {
+        #[test]
+        fn ids_are_pieces_within_the_limit(text: String, limit in 2usize..20) {
+            let ids = tokenizer().ids(&text, limit);
+            prop_assert!(ids.len() <= limit && ids.len() >= 2);
+            prop_assert!(ids.iter().all(|id| (*id as usize) < tiny::PIECES.len()));
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Real SDK clients through the sidecar: openai and google-genai in Python, openai and
+//! @google/genai in Node, streamed and not; and openai against Gemini's compatible endpoint.
+//! The clients (tests/sdk/) assert what they see, this file what the provider saw.
+//! NOT every behaviour (find_tools.rs): whether SDKs accept what Packlight makes.
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use support::provider::Provider;
+use support::received::Received;
+use support::reply::Reply;
+use support::roster;
+use support::sidecar::Sidecar;
+
+#[test]
+fn openai_python() {
+    check(&python(), "python/openai_client.py", "kimi", 2);
+}
+
+#[test]
+fn openai_python_against_gemini() {
+    check(&python(), "python/openai_client.py", "compat", 2);
+}
+
+#[test]
+fn genai_python() {
+    check(&python(), "python/genai_client.py", "gemini", 2);
+}
+
+#[test]
+fn openai_node() {
+    check(&node(), "node/openai_client.js", "kimi", 3);
+}
+
+#[test]
+fn openai_node_against_gemini() {
+    check(&node(), "node/openai_client.js", "compat", 2);
+}
+
+#[test]
+fn genai_node() {
+    check(&node(), "node/genai_client.js", "gemini", 2);
+}
+
+/// Runs a client that holds so many conversations, and checks what reached the provider.
+fn check(runtime: &Path, script: &str, style: &str, conversations: usize) {
+    let rules = Provider::new().answer(model);
+    let provider = if style == "compat" { rules.signatures().start() } else { rules.start() };
+    let sidecar = Sidecar::over(&provider).set("narrow.max_retrieved_tools", "3").start();
+    let (base, model, tools) = match style {
+        "kimi" => (sidecar.base("kimi/v1"), "kimi-k2.6", roster::openai()),
+        "compat" => (sidecar.base("gemini/v1beta/openai"), "gemini-3-pro", roster::openai()),
+        _ => (sidecar.base("gemini"), "gemini-3-pro", roster::gemini()),
+    };
+    let file = folder().join(script);
+    let output = Command::new(runtime)
+        .arg(&file)
+        .env_clear()
+        .envs(std::env::vars().filter(|(key, _)| !key.to_ascii_lowercase().ends_with("_proxy")))
+        .env("BASE_URL", base)
+        .env("MODEL", model)
+        .env("STYLE", style)
+        .env("TOOLS", tools.to_string())
+        .env("PYTHONIOENCODING", "utf-8")
+        .output()
+        .unwrap_or_else(|error| panic!("{script} does not run ({error}): `make sdk` installs the clients"));
+    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    provider.assert_no_refusal();
+    assert!(output.status.success(), "{script} failed:\n{said}");
+
+    // Per conversation: search, call, result; then call, result.
+    let chats = provider.chats();
+    assert_eq!(chats.len(), 5 * conversations, "{script}: {said}");
+    for conversation in chats.chunks(5) {
+        let bound = conversation[0].tools();
+        assert_eq!(bound.len(), 4, "three and find_tools: {bound:?}");
+        assert!(bound.contains(&"get_weather".into()) && bound.contains(&"find_tools".into()), "{bound:?}");
+        assert!(conversation[1].declares("lock_door"), "found tools are bound on the next leg");
+        assert!(conversation[1].text().contains("find_tools"), "the second leg shows the search and its answer");
+        assert!(conversation[2].declares("lock_door"), "a called tool stays bound");
+        assert!(conversation[3].declares("set_alarm"), "the second turn retrieves its own");
+        assert!(conversation.iter().all(|leg| leg.tools().len() < roster::TOOLS.len()), "narrowed throughout");
+    }
+    let metrics = sidecar.metrics();
+    let requests = 4.0 * conversations as f64;
+    assert_eq!(metrics.value("packlight_requests_total", &[("action", "narrowed")]), requests, "{script}");
+    assert_eq!(metrics.value("packlight_find_tools_total", &[("outcome", "found")]), conversations as f64);
+}
+
+/// The scripted model: it wants the tool whose number stands in the message, calls it when it is declared, else looks for it.
+fn model(request: &Received) -> Reply {
+    let asked = request.asked();
+    let want = asked.split_once("want=").and_then(|(_, n)| n.trim().parse::<usize>().ok());
+    let want = want.and_then(|n| roster::TOOLS.get(n)).map_or("", |(name, _)| name);
+    let searched =
+        request.messages().last().is_some_and(|m| m.to_string().contains("find_tools") || is_search(request, m));
+    let arguments = json!({"value": "größe"});
+    match (request.reports() && !searched, request.declares(want)) {
+        (true, _) => Reply::text("Finished."),
+        (false, true) if searched => Reply::text("Found.").and_call(want, arguments),
+        (false, true) => Reply::call(want, arguments),
+        (false, false) => Reply::text("Let me look. ").and_find("locks the front door of the house"),
+    }
+}
+
+/// Does an OpenAI tool message answer `find_tools`?
+fn is_search(request: &Received, result: &Value) -> bool {
+    let id = &result["tool_call_id"];
+    let calls = request.messages().iter().flat_map(|m| support::received::list(&m["tool_calls"])).collect::<Vec<_>>();
+    id.is_string() && calls.iter().rev().find(|c| c["id"] == *id).is_some_and(|c| c["function"]["name"] == "find_tools")
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sdk")
+}
+
+fn python() -> PathBuf {
+    let path = folder().join("python/.venv/bin/python");
+    assert!(path.exists(), "the Python SDKs are not installed: run `make sdk`");
+    path
+}
+
+fn node() -> PathBuf {
+    assert!(folder().join("node/node_modules/openai").exists(), "the Node SDKs are not installed: run `make sdk`");
+    "node".into()
+}
