@@ -1,5 +1,7 @@
 //! The gemini wire: `view` reads a request, `write` makes the one that is sent instead, `reply` assembles the answer.
 
+mod history;
+mod member;
 pub mod reply;
 pub mod view;
 pub mod write;

@@ -1,8 +1,324 @@
-//! Reads a request.
-use crate::wire::WireError;
-use crate::wire::view::ChatView;
+//! Reads a `generateContent` request: spans of the body, no copies.
+//! NOT what is done with it.
+//!
+//! Google's JSON reader takes camelCase and snake_case, also mixed in one body, `null` for "absent", and one object
+//! where a list is due; what it takes, this takes. Both spellings of one key are one key that stands twice.
 
-/// Reads a request.
-pub fn view<'a>(_body: &'a str, _path: &'a str) -> Result<ChatView<'a>, WireError> {
-    todo!()
+use std::borrow::Cow;
+
+use serde_json::value::RawValue;
+
+use crate::wire::WireError;
+use crate::wire::json::{Object, elements, is_null, span, string};
+use crate::wire::view::{
+    AnswerView, CallView, ChatView, Choice, Group, Layout, MessageView, Role, ToolKind, ToolView, Traits,
+};
+
+/// Reads a request. `path`: `…/models/{model}:{method}`, with or without a query.
+///
+/// # Errors
+/// The body is no JSON object, a key that is read stands twice, or a part is not of the format's shape.
+pub fn view<'a>(body: &'a str, path: &'a str) -> Result<ChatView<'a>, WireError> {
+    let object = Object::parse(body).ok_or(WireError::Json)?;
+    let (model, method) = route(path);
+    let mut layout = Layout::default();
+    let mut traits =
+        Traits { cached_content: one(&object, "cachedContent", "cached_content")?.is_some(), ..Traits::default() };
+    if let Some(config) = one(&object, "generationConfig", "generation_config")? {
+        generation(body, config, &mut traits, &mut layout)?;
+    }
+    let tools = match one(&object, "tools", "tools")? {
+        Some(value) => tools(body, value, &mut layout)?,
+        None => Vec::new(),
+    };
+    let messages = match one(&object, "contents", "contents")? {
+        Some(value) => {
+            layout.messages = span(body, value.get());
+            let contents = elements(value).ok_or(WireError::Shape("contents"))?;
+            contents.into_iter().map(|content| message(body, content)).collect::<Result<_, _>>()?
+        }
+        None => Vec::new(),
+    };
+    let choice = match one(&object, "toolConfig", "tool_config")? {
+        Some(config) => choice(config)?,
+        None => Choice::Auto,
+    };
+    let system = one(&object, "systemInstruction", "system_instruction")?;
+    Ok(ChatView {
+        model: Cow::Borrowed(model),
+        stream: method == "streamGenerateContent",
+        tools,
+        system: system.map(RawValue::get).into_iter().collect(),
+        messages,
+        choice,
+        traits,
+        layout,
+    })
+}
+
+/// Model and method of a path.
+fn route(path: &str) -> (&str, &str) {
+    let path = path.split('?').next().unwrap_or_default();
+    let action = path.rsplit('/').next().unwrap_or_default();
+    action.rsplit_once(':').unwrap_or((action, ""))
+}
+
+fn generation(body: &str, raw: &RawValue, traits: &mut Traits, layout: &mut Layout) -> Result<(), WireError> {
+    let config = Object::of(raw).ok_or(WireError::Shape("generationConfig"))?;
+    let candidates = one(&config, "candidateCount", "candidate_count")?;
+    traits.several_choices = candidates.and_then(number).is_some_and(|n| n > 1);
+    let mime = one(&config, "responseMimeType", "response_mime_type")?.and_then(string);
+    traits.structured = mime.is_some_and(|mime| !mime.is_empty() && mime != "text/plain")
+        || one(&config, "responseSchema", "response_schema")?.is_some()
+        || one(&config, "responseJsonSchema", "response_json_schema")?.is_some();
+    if let Some(cap) = one(&config, "maxOutputTokens", "max_output_tokens")? {
+        layout.max_tokens = number(cap).map(|n| (span(body, cap.get()), n));
+    }
+    Ok(())
+}
+
+fn tools<'a>(body: &str, value: &'a RawValue, layout: &mut Layout) -> Result<Vec<ToolView<'a>>, WireError> {
+    layout.tools = span(body, value.get());
+    let entries = listed(value);
+    let mut tools = Vec::new();
+    for (group, entry) in entries.into_iter().enumerate() {
+        let whole = span(body, entry.get());
+        let object = Object::of(entry);
+        let declarations = match &object {
+            Some(object) => one(object, "functionDeclarations", "function_declarations")?,
+            None => None,
+        };
+        let declared = match declarations {
+            Some(list) => elements(list).ok_or(WireError::Shape("functionDeclarations"))?,
+            None => Vec::new(),
+        };
+        let mixed = object.is_some_and(|object| {
+            let of_functions = |key: &str| key == "functionDeclarations" || key == "function_declarations";
+            object.0.iter().any(|(key, value)| !of_functions(key) && !is_null(value))
+        });
+        for declaration in &declared {
+            tools.push(function(body, declaration, group)?);
+        }
+        let mut group = Group { span: whole.clone(), declarations: 0..0, mixed };
+        match declarations {
+            Some(list) if !declared.is_empty() => group.declarations = span(body, list.get()),
+            _ => tools.push(ToolView {
+                kind: ToolKind::Fixed,
+                name: Cow::Borrowed(""),
+                description: Cow::Borrowed(""),
+                parameters: None,
+                span: whole,
+                group: layout.groups.len(),
+            }),
+        }
+        layout.groups.push(group);
+    }
+    Ok(tools)
+}
+
+fn function<'a>(body: &str, raw: &'a RawValue, group: usize) -> Result<ToolView<'a>, WireError> {
+    let object = Object::of(raw).ok_or(WireError::Shape("functionDeclarations"))?;
+    let name = one(&object, "name", "name")?.and_then(string).ok_or(WireError::Shape("functionDeclarations"))?;
+    let description = one(&object, "description", "description")?.and_then(string).unwrap_or_default();
+    let parameters = match one(&object, "parameters", "parameters")? {
+        Some(schema) => Some(schema),
+        None => one(&object, "parametersJsonSchema", "parameters_json_schema")?,
+    };
+    Ok(ToolView {
+        kind: ToolKind::Function,
+        name,
+        description,
+        parameters: parameters.map(RawValue::get),
+        span: span(body, raw.get()),
+        group,
+    })
+}
+
+fn choice(raw: &RawValue) -> Result<Choice<'_>, WireError> {
+    let config = Object::of(raw).ok_or(WireError::Shape("toolConfig"))?;
+    let Some(calling) = one(&config, "functionCallingConfig", "function_calling_config")? else {
+        return Ok(Choice::Auto);
+    };
+    let calling = Object::of(calling).ok_or(WireError::Shape("functionCallingConfig"))?;
+    let mode = one(&calling, "mode", "mode")?.and_then(string).unwrap_or_default();
+    if mode.eq_ignore_ascii_case("NONE") {
+        return Ok(Choice::None);
+    }
+    let allowed = one(&calling, "allowedFunctionNames", "allowed_function_names")?;
+    let allowed: Vec<_> = allowed.map(listed).unwrap_or_default().into_iter().filter_map(string).collect();
+    Ok(match allowed.is_empty() {
+        false => Choice::Only(allowed),
+        true if mode.eq_ignore_ascii_case("ANY") => Choice::Required,
+        true => Choice::Auto,
+    })
+}
+
+fn message<'a>(body: &str, raw: &'a RawValue) -> Result<MessageView<'a>, WireError> {
+    let content = Object::of(raw).ok_or(WireError::Shape("contents"))?;
+    let said_by = one(&content, "role", "role")?.and_then(string).unwrap_or_default();
+    let mut message =
+        MessageView { role: Role::User, texts: vec![], calls: vec![], answers: vec![], span: span(body, raw.get()) };
+    let parts = one(&content, "parts", "parts")?.map(listed).unwrap_or_default();
+    let count = parts.len();
+    for part in parts {
+        let part = Object::of(part).ok_or(WireError::Shape("parts"))?;
+        if let Some(text) = one(&part, "text", "text")?.and_then(string) {
+            if !part.is_true("thought") {
+                message.texts.push(text);
+            }
+        }
+        if let Some(call) = one(&part, "functionCall", "function_call")? {
+            let call = Object::of(call).ok_or(WireError::Shape("functionCall"))?;
+            message.calls.push(CallView {
+                id: call.text("id").unwrap_or_default(),
+                name: one(&call, "name", "name")?.and_then(string).unwrap_or_default(),
+                arguments: Cow::Borrowed(one(&call, "args", "args")?.map_or("{}", RawValue::get)),
+            });
+        }
+        if let Some(answer) = one(&part, "functionResponse", "function_response")? {
+            let answer = Object::of(answer).ok_or(WireError::Shape("functionResponse"))?;
+            message.answers.push(AnswerView {
+                id: answer.text("id").unwrap_or_default(),
+                name: one(&answer, "name", "name")?.and_then(string).unwrap_or_default(),
+            });
+        }
+    }
+    message.role = match said_by.to_ascii_lowercase().as_str() {
+        "model" => Role::Assistant,
+        "system" => Role::System,
+        _ if count > 0 && message.answers.len() == count => Role::Tool,
+        _ => Role::User,
+    };
+    Ok(message)
+}
+
+/// The one member of either spelling; `null` is absent, as in Google's reader.
+fn one<'a>(object: &Object<'a>, camel: &'static str, snake: &'static str) -> Result<Option<&'a RawValue>, WireError> {
+    let found = object.only(camel, snake).map_err(|_| WireError::Duplicate(camel))?;
+    Ok(found.filter(|raw| !is_null(raw)))
+}
+
+/// The elements of an array; of anything else, itself: one object where a list is due is a list of one.
+fn listed(raw: &RawValue) -> Vec<&RawValue> {
+    elements(raw).unwrap_or_else(|| vec![raw])
+}
+
+/// A count, also as the string that Google's reader takes for one.
+fn number(raw: &RawValue) -> Option<u64> {
+    raw.get().trim_matches('"').parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATH: &str = "/v1beta/models/gemini-3-pro:generateContent";
+
+    fn read(body: &str) -> ChatView<'_> {
+        view(body, PATH).expect("a request")
+    }
+
+    #[test]
+    fn model_and_method_come_from_the_path() {
+        let seen = view("{}", "/v1beta/models/gemini-3-pro:streamGenerateContent?alt=sse").expect("a request");
+        assert_eq!((seen.model.as_ref(), seen.stream), ("gemini-3-pro", true));
+        let seen = view("{}", "/v1/projects/p/locations/l/publishers/google/models/g-2.5:generateContent").expect("ok");
+        assert_eq!((seen.model.as_ref(), seen.stream), ("g-2.5", false));
+    }
+
+    #[test]
+    fn declarations_are_flattened_and_other_tools_are_fixed() {
+        let body = r#"{"tools":[{"functionDeclarations":[{"name":"a","description":"A"},{"name":"b","parameters":{"type":"OBJECT"}}]},
+            {"googleSearch":{}}, {"function_declarations":[{"name":"c","parametersJsonSchema":{"type":"object"}}],"code_execution":{}}]}"#;
+        let seen = read(body);
+        let names: Vec<_> = seen.tools.iter().map(|t| (t.name.as_ref(), t.group, t.kind)).collect();
+        assert_eq!(
+            names,
+            [
+                ("a", 0, ToolKind::Function),
+                ("b", 0, ToolKind::Function),
+                ("", 1, ToolKind::Fixed),
+                ("c", 2, ToolKind::Function)
+            ]
+        );
+        assert_eq!(&body[seen.tools[0].span.clone()], r#"{"name":"a","description":"A"}"#);
+        assert_eq!(&body[seen.tools[2].span.clone()], r#"{"googleSearch":{}}"#);
+        assert_eq!(seen.tools[1].parameters, Some(r#"{"type":"OBJECT"}"#));
+        assert_eq!(seen.tools[3].parameters, Some(r#"{"type":"object"}"#));
+        let mixed: Vec<_> = seen.layout.groups.iter().map(|g| (g.mixed, g.declarations.is_empty())).collect();
+        assert_eq!(mixed, [(false, false), (true, true), (true, false)]);
+        assert!(body[seen.layout.tools.clone()].starts_with("[{\"functionDeclarations\""));
+    }
+
+    #[test]
+    fn one_tool_object_in_place_of_the_list_is_read() {
+        let seen = read(r#"{"tools":{"functionDeclarations":[{"name":"a"}]}}"#);
+        assert_eq!((seen.tools.len(), seen.layout.groups.len()), (1, 1));
+    }
+
+    #[test]
+    fn both_spellings_of_one_key_are_a_key_that_stands_twice() {
+        let twice = [
+            r#"{"contents":[],"contents":[]}"#,
+            r#"{"toolConfig":{},"tool_config":{}}"#,
+            r#"{"tools":[{"functionDeclarations":[],"function_declarations":[]}]}"#,
+            r#"{"tools":[],"to\u006fls":[]}"#,
+            r#"{"contents":[{"parts":[{"functionCall":{"name":"a"},"function_call":{"name":"a"}}]}]}"#,
+        ];
+        for body in twice {
+            assert!(matches!(view(body, PATH), Err(WireError::Duplicate(_))), "{body}");
+        }
+    }
+
+    #[test]
+    fn bodies_that_are_not_the_format_are_refused() {
+        for body in ["", "[]", "{} x", r#"{"contents":{"parts":[]}}"#, r#"{"tools":[{"functionDeclarations":[1]}]}"#] {
+            assert!(view(body, PATH).is_err(), "{body}");
+        }
+    }
+
+    #[test]
+    fn roles_texts_calls_and_answers() {
+        let body = r#"{"system_instruction":{"parts":[{"text":"sys"}]},"contents":[
+            {"parts":[{"text":"hi"},{"inlineData":{"data":""}}]},
+            {"role":"model","parts":[{"text":"hm","thought":true},{"text":"ok"},{"functionCall":{"name":"f","args":{"n":9007199254740993001}},"thoughtSignature":"s"}]},
+            {"role":"user","parts":[{"functionResponse":{"id":"1","name":"f","response":{}}}]},
+            {"role":"function","parts":[{"function_response":{"name":"f","response":{}}}]},
+            {"role":"USER","parts":{"text":"one"}},
+            {"role":"user","parts":[{"functionResponse":{"name":"f","response":{}}},{"text":"and this"}]}]}"#;
+        let seen = read(body);
+        let roles: Vec<_> = seen.messages.iter().map(|m| m.role).collect();
+        assert_eq!(roles, [Role::User, Role::Assistant, Role::Tool, Role::Tool, Role::User, Role::User]);
+        assert_eq!(seen.messages[1].texts, ["ok"]);
+        assert_eq!(seen.messages[1].calls[0].arguments, r#"{"n":9007199254740993001}"#);
+        assert_eq!((seen.messages[2].answers[0].id.as_ref(), seen.messages[3].answers[0].id.as_ref()), ("1", ""));
+        assert_eq!(seen.messages[4].texts, ["one"]);
+        assert_eq!(seen.system, [r#"{"parts":[{"text":"sys"}]}"#]);
+    }
+
+    #[test]
+    fn choice_and_traits() {
+        let calling = |config: &str| {
+            let body = format!(r#"{{"tool_config":{{"functionCallingConfig":{config}}}}}"#);
+            match read(&body).choice {
+                Choice::Auto => "auto".to_owned(),
+                Choice::None => "none".to_owned(),
+                Choice::Required => "required".to_owned(),
+                Choice::Only(names) => names.join(","),
+            }
+        };
+        assert_eq!(calling(r#"{"mode":"AUTO"}"#), "auto");
+        assert_eq!(calling(r#"{"mode":"VALIDATED"}"#), "auto");
+        assert_eq!(calling(r#"{"mode":"NONE","allowedFunctionNames":["a"]}"#), "none");
+        assert_eq!(calling(r#"{"mode":"ANY","allowed_function_names":[]}"#), "required");
+        assert_eq!(calling(r#"{"mode":"ANY","allowedFunctionNames":["a","b"]}"#), "a,b");
+
+        let body = r#"{"cached_content":"cachedContents/x","generationConfig":{"candidate_count":2,"responseMimeType":"application/json","maxOutputTokens": 512}}"#;
+        let seen = read(body);
+        assert!(seen.traits.cached_content && seen.traits.several_choices && seen.traits.structured);
+        let (at, cap) = seen.layout.max_tokens.expect("a cap");
+        assert_eq!((&body[at], cap), ("512", 512));
+        let plain = r#"{"cachedContent":null,"generationConfig":{"candidateCount":1,"responseMimeType":"text/plain"}}"#;
+        assert_eq!(read(plain).traits, Traits::default());
+    }
 }
