@@ -21,8 +21,9 @@ use frame::{Piece, Writer};
 use leg::{Current, Then};
 use usage::Totals;
 
-/// Part of a last chunk that would else have none: what Google itself ends streams with.
-const NO_TEXT: &str = r#"{"text":""}"#;
+/// The part of a last chunk that would else have none. Google's chat helpers take a chunk without parts for a failed
+/// turn, older ones also an empty text; a thought stands in no text that they show.
+const NO_PART: &str = r#"{"text":" ","thought":true}"#;
 
 /// Assembles the reply.
 #[derive(Debug)]
@@ -286,7 +287,7 @@ impl Reader {
             if !finishes && self.framing != Framing::Whole {
                 return Shown::Nothing;
             }
-            parts.push(NO_TEXT.to_owned());
+            parts.push(NO_PART.to_owned());
         }
         let touched = self.later || self.leg.searches();
         let usage = match chunk.usage {
@@ -320,7 +321,9 @@ impl Reader {
         let whole = !name.is_empty() && bytes.windows(name.len()).any(|window| window == name);
         let cut = (1..name.len()).any(|length| {
             let start = name.get(..length).unwrap_or_default();
-            bytes.strip_suffix(start).is_some_and(|before| before.ends_with(b"\""))
+            let before = bytes.strip_suffix(start).and_then(|before| before.strip_suffix(b"\""));
+            let colon = before.and_then(|before| before.trim_ascii_end().strip_suffix(b":"));
+            colon.is_some_and(|key| key.trim_ascii_end().ends_with(b"\"name\""))
         });
         whole || cut
     }

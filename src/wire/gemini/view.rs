@@ -40,7 +40,7 @@ pub fn view<'a>(body: &'a str, path: &'a str) -> Result<ChatView<'a>, WireError>
         None => Vec::new(),
     };
     let choice = match one(&object, "toolConfig", "tool_config")? {
-        Some(config) => choice(config)?,
+        Some(config) => choice(config, &mut traits)?,
         None => Choice::Auto,
     };
     let system = one(&object, "systemInstruction", "system_instruction")?;
@@ -134,12 +134,15 @@ fn function<'a>(body: &str, raw: &'a RawValue, group: usize) -> Result<ToolView<
     })
 }
 
-fn choice(raw: &RawValue) -> Result<Choice<'_>, WireError> {
+fn choice<'a>(raw: &'a RawValue, traits: &mut Traits) -> Result<Choice<'a>, WireError> {
     let config = Object::of(raw).ok_or(WireError::Shape("toolConfig"))?;
     let Some(calling) = one(&config, "functionCallingConfig", "function_calling_config")? else {
         return Ok(Choice::Auto);
     };
     let calling = Object::of(calling).ok_or(WireError::Shape("functionCallingConfig"))?;
+    // Calls would come in pieces (`partialArgs`), and a piece does not say whose it is.
+    let streamed = one(&calling, "streamFunctionCallArguments", "stream_function_call_arguments")?;
+    traits.partial = streamed.is_some_and(|raw| raw.get() == "true");
     let mode = one(&calling, "mode", "mode")?.and_then(string).unwrap_or_default();
     if mode.eq_ignore_ascii_case("NONE") {
         return Ok(Choice::None);
@@ -318,6 +321,8 @@ mod tests {
         assert!(seen.traits.cached_content && seen.traits.several_choices && seen.traits.structured);
         let (at, cap) = seen.layout.max_tokens.expect("a cap");
         assert_eq!((&body[at], cap), ("512", 512));
+        let streamed = r#"{"toolConfig":{"functionCallingConfig":{"streamFunctionCallArguments":true}}}"#;
+        assert!(read(streamed).traits.partial);
         let plain = r#"{"cachedContent":null,"generationConfig":{"candidateCount":1,"responseMimeType":"text/plain"}}"#;
         assert_eq!(read(plain).traits, Traits::default());
     }

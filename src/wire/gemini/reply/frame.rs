@@ -36,13 +36,15 @@ pub(super) struct Writer {
     framing: Framing,
     /// Array: is the bracket written?
     opened: bool,
+    /// Array: what the source puts between elements.
+    between: Vec<u8>,
     /// How the source ends its lines.
     line_end: &'static [u8],
 }
 
 impl Writer {
     pub(super) fn new(framing: Framing) -> Self {
-        Self { framing, opened: false, line_end: b"\r\n" }
+        Self { framing, opened: false, between: b",".to_vec(), line_end: b"\r\n" }
     }
 
     /// As it came.
@@ -87,7 +89,7 @@ impl Writer {
         match self.framing {
             Framing::Whole => out.extend_from_slice(json.as_bytes()),
             Framing::Array => {
-                self.lead(if self.opened { b"," } else { b"[" }, out);
+                self.lead(b"[", out);
                 out.extend_from_slice(json.as_bytes());
                 out.push(b']');
             }
@@ -102,8 +104,15 @@ impl Writer {
 
     /// What stands before an element: a bracket before the first that is written, a comma before the others.
     fn lead(&mut self, lead: &[u8], out: &mut Vec<u8>) {
-        let (from, to) = if self.opened { (b'[', b',') } else { (b',', b'[') };
-        out.extend(lead.iter().map(|byte| if *byte == from { to } else { *byte }));
+        let comma = lead.contains(&b',');
+        if comma {
+            self.between = lead.to_vec();
+        }
+        match (self.opened, comma) {
+            (true, false) => out.extend_from_slice(&self.between),
+            (false, true) => out.extend(lead.iter().map(|byte| if *byte == b',' { b'[' } else { *byte })),
+            (true, true) | (false, false) => out.extend_from_slice(lead),
+        }
         self.opened = true;
     }
 
