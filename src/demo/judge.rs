@@ -142,11 +142,11 @@ mod tests {
     use super::super::scenes::SCENES;
     use super::*;
 
-    const CREATE: &str = r#"{"name":"create_record"}"#;
+    const NEEDED: &str = r#"{"name":"reassign_task"}"#;
     const WHO: &str = r#"{"name":"get_current_user"}"#;
 
     fn roster() -> Roster<'static> {
-        let tools = vec![("get_current_user".to_owned(), WHO), ("create_record".to_owned(), CREATE)];
+        let tools = vec![("get_current_user".to_owned(), WHO), ("reassign_task".to_owned(), NEEDED)];
         Roster { tools, core: BTreeSet::from(["get_current_user".to_owned()]) }
     }
 
@@ -155,7 +155,7 @@ mod tests {
         let (scene, start) = (&SCENES[0], Instant::now());
         let call = Call {
             id: "a".to_owned(),
-            name: "create_record".to_owned(),
+            name: "reassign_task".to_owned(),
             arguments: scene.steps[0].arguments.to_owned(),
         };
         let exchange = |after: u64, reply: Reply| Exchange {
@@ -175,12 +175,12 @@ mod tests {
             at: start + Duration::from_secs(after),
             tools: vec![
                 ("get_current_user".to_owned(), WHO.to_owned()),
-                ("create_record".to_owned(), CREATE.to_owned()),
+                ("reassign_task".to_owned(), NEEDED.to_owned()),
             ],
             tokens: 40,
             act,
         };
-        let called = Act::Call { tool: "create_record".to_owned(), arguments: scene.steps[0].arguments.to_owned() };
+        let called = Act::Call { tool: "reassign_task".to_owned(), arguments: scene.steps[0].arguments.to_owned() };
         Played::new(
             scene,
             vec![exchange(0, reply("", vec![call])), exchange(10, reply(scene.farewell, vec![]))],
