@@ -5,9 +5,7 @@
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
-use prometheus::{
-    HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry, TextEncoder, core::Collector,
-};
+use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry, core::Collector};
 
 use crate::outcome::{Action, Outcome, Verdict};
 
@@ -198,15 +196,15 @@ impl Metrics {
         self.upstream_responses.with_label_values(&[upstream, &outcome.status.to_string()]).inc();
     }
 
-    /// Everything in Prometheus' text format. `vectors` and `store`: totals that are kept where they are made.
-    pub fn text(&self, vectors: &[(&'static str, u64)], store: &[(&'static str, u64)]) -> String {
+    /// The series as they stand. `vectors` and `store`: totals that are kept where they are made.
+    pub fn registry(&self, vectors: &[(&'static str, u64)], store: &[(&'static str, u64)]) -> &Registry {
         for (result, total) in vectors {
             raise(&self.vectors, result, *total);
         }
         for (op, total) in store {
             raise(&self.store_errors, op, *total);
         }
-        TextEncoder::new().encode_to_string(&self.registry.gather()).unwrap_or_default()
+        &self.registry
     }
 }
 
@@ -272,7 +270,8 @@ mod tests {
                 ..Outcome::default()
             });
         }
-        let text = metrics.text(&[("hit", 3)], &[]);
+        let families = metrics.registry(&[("hit", 3)], &[]).gather();
+        let text = prometheus::TextEncoder::new().encode_to_string(&families).expect("text");
         assert!(text.contains("packlight_missed_tools_total{tool=\"other\"} 150"));
         assert_eq!(text.lines().filter(|line| line.starts_with("packlight_missed_tools_total{")).count(), 101);
         assert_eq!(text.lines().filter(|line| line.starts_with("packlight_completion_tokens_total{")).count(), 101);

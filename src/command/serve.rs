@@ -10,6 +10,8 @@ use std::time::Duration;
 use packlight::config::Config;
 use packlight::config::problem::Problem;
 use packlight::proxy::admin::Admin;
+use packlight::proxy::app::App;
+use packlight::proxy::handle::Corridor;
 use packlight::proxy::shutdown::Shutdown;
 use packlight::proxy::{self, tls};
 use tokio::net::TcpListener;
@@ -56,12 +58,12 @@ async fn run(config: Config) -> Result<(), Failure> {
 
     let shutdown = Shutdown::new(config.server.shutdown_grace);
     let admin_shutdown = Shutdown::new(Duration::from_secs(1));
-    let app = proxy::relay::Relay::new(&config, shutdown.clone())
-        .map_err(|error| Failure::Run(format!("cannot make the client: {error}")))?;
-    let page = Admin::new(Arc::new(app.clone()), shutdown.clone());
+    let app = App::start(&config, shutdown.clone()).map_err(|error| Failure::Run(format!("cannot start: {error}")))?;
+    let app = Arc::new(app);
+    let page = Admin::new(app.clone(), shutdown.clone());
     let admin = tokio::spawn(proxy::serve(admin, None, page, admin_shutdown.clone()));
     let signals = tokio::spawn(signals(shutdown.clone())?);
-    let serving = tokio::spawn(proxy::serve(data, acceptor, app, shutdown));
+    let serving = tokio::spawn(proxy::serve(data, acceptor, Corridor(app), shutdown));
     tracing::info!(data = %data_address, admin = %admin_address, "listening");
 
     let ended = serving.await;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::read::{self, Section};
 use super::secret::Secret;
 use super::upstream::Base;
+use crate::embed::{ApiKey, Provider, Settings};
 
 /// `[embeddings]`.
 #[derive(Debug, Clone)]
@@ -27,13 +28,6 @@ pub struct Embeddings {
     pub document_prefix: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Provider {
-    Builtin,
-    Gemini,
-    OpenAi,
-}
-
 impl Default for Embeddings {
     fn default() -> Self {
         Self {
@@ -51,6 +45,23 @@ impl Default for Embeddings {
 }
 
 impl Embeddings {
+    /// For the embedding service; `deadline`: what a turn waits for all of it.
+    pub fn settings(&self, deadline: Duration) -> Settings {
+        Settings {
+            provider: self.provider,
+            model: self.model.clone().unwrap_or_default(),
+            url: self.url.clone().unwrap_or_default(),
+            api_key: ApiKey::new(self.api_key.as_ref().map(|key| key.reveal().to_owned()).unwrap_or_default()),
+            timeout: self.timeout,
+            model_path: self.model_path.clone(),
+            cache_dir: self.cache_dir.clone(),
+            query_prefix: self.query_prefix.clone(),
+            document_prefix: self.document_prefix.clone(),
+            deadline,
+            ..Settings::default()
+        }
+    }
+
     pub(super) fn read(mut section: Section<'_>, variables: &[(OsString, OsString)]) -> Self {
         let mut embeddings = Self { cache_dir: cache_dir(variables), ..Self::default() };
         let providers = [("builtin", Provider::Builtin), ("gemini", Provider::Gemini), ("openai", Provider::OpenAi)];

@@ -9,6 +9,7 @@ use globset::Glob;
 use super::catalog::Catalog;
 use super::read::{self, Section};
 use super::source::Node;
+use crate::turn::policy::{Directory, Order, Stability};
 
 /// `[narrow]`, or an upstream's own.
 #[derive(Debug, Clone)]
@@ -43,6 +44,16 @@ pub enum Mode {
     Narrow,
 }
 
+impl Mode {
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Shadow => "shadow",
+            Self::Narrow => "narrow",
+        }
+    }
+}
+
 /// How the block reaches the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Binding {
@@ -50,28 +61,6 @@ pub enum Binding {
     Replace,
     Append,
     Dispatch,
-}
-
-/// When the block is chosen anew.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stability {
-    Sticky,
-    Turn,
-}
-
-/// Order of the block where domains say nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
-    Roster,
-    Name,
-}
-
-/// How `find_tools` lists what can be found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Directory {
-    Names,
-    Groups,
-    None,
 }
 
 impl Default for Narrow {

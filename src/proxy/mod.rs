@@ -2,9 +2,16 @@
 //! what a request means.
 
 pub mod admin;
+pub mod app;
 pub mod body;
+pub mod choose;
+pub mod coding;
+pub mod handle;
 pub mod head;
+pub mod legs;
+pub mod record;
 pub mod relay;
+pub mod reply;
 pub mod respond;
 pub mod shutdown;
 pub mod tls;

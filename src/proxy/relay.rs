@@ -4,17 +4,11 @@
 use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 
-use super::admin::Status;
 use super::body::Body;
 use super::head::{self, Head};
 use super::respond::{self, Trouble};
-use super::shutdown::Shutdown;
-use super::tls::TlsError;
+use super::tunnel;
 use super::upstream::Upstreams;
-use super::{Handler, tunnel};
-use crate::config::Config;
-use crate::config::upstream::Upstream;
-use crate::embed::Readiness;
 
 /// Sends the request on as it is and the reply back as it is.
 pub async fn untouched(upstreams: &Upstreams, mut request: Request<Incoming>) -> Response<Body> {
@@ -36,43 +30,6 @@ pub async fn untouched(upstreams: &Upstreams, mut request: Request<Incoming>) ->
             back(reply)
         }
         Err(error) => respond::trouble(target.path, &Trouble::unreachable(target.upstream, &error)),
-    }
-}
-
-/// Relays everything: what serves until narrowing is wired.
-#[derive(Debug, Clone)]
-pub struct Relay {
-    upstreams: Upstreams,
-    registry: prometheus::Registry,
-}
-
-impl Relay {
-    pub fn new(config: &Config, shutdown: Shutdown) -> Result<Self, TlsError> {
-        Ok(Self { upstreams: Upstreams::new(&config.upstreams, shutdown)?, registry: prometheus::Registry::new() })
-    }
-}
-
-impl Handler for Relay {
-    async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
-        untouched(&self.upstreams, request).await
-    }
-}
-
-impl Status for Relay {
-    fn registry(&self) -> &prometheus::Registry {
-        &self.registry
-    }
-
-    fn readiness(&self) -> Readiness {
-        Readiness::Absent
-    }
-
-    fn upstreams(&self) -> &[Upstream] {
-        self.upstreams.list()
-    }
-
-    fn decisions(&self) -> Vec<String> {
-        Vec::new()
     }
 }
 

@@ -28,8 +28,6 @@ pub enum Bypass {
     NameCollision,
     /// `n > 1`.
     Choices,
-    /// A reply that must be JSON, whose text cannot be held back.
-    Structured,
     /// The tools live in the provider's cache.
     CachedContent,
     /// Kimi's partial mode.
@@ -62,7 +60,6 @@ impl Bypass {
             Self::Encoding => "encoding",
             Self::NameCollision => "name_collision",
             Self::Choices => "choices",
-            Self::Structured => "structured",
             Self::CachedContent => "cached_content",
             Self::Partial => "partial",
             Self::ClientSearch => "client_search",

@@ -76,16 +76,13 @@ impl Block {
             return block;
         }
         let mut block = self.clone();
-        block.cause = None;
-        let before = block.added.len();
         block.added.retain(|added| !added.passing);
-        if block.added.len() != before {
-            block.cause = Some(Cause::Discovery);
-        }
         // Calls are appended in the order they were made: with or without the memory of a search the block is the same.
         for &tool in called {
             block.append(roster, tool, false);
         }
+        let moved = !block.tools().eq(self.tools());
+        block.cause = moved.then_some(Cause::Discovery);
         if selection.contentless {
             return block;
         }

@@ -1,0 +1,394 @@
+//! THE CORRIDOR: one request, top to bottom. Everything that goes wrong before the
+//! upstream call is a [`Bypass`], and then the agent's own bytes are sent. NOT
+//! formats, NOT arithmetic.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use http_body::Frame;
+use http_body_util::StreamBody;
+use hyper::body::Incoming;
+use sha2::{Digest, Sha256};
+
+use super::Handler;
+use super::app::{App, Route};
+use super::body::Body;
+use super::choose;
+use super::coding::{self, Coding, Read};
+use super::head::{self, Head};
+use super::legs::{self, Kind, Narrowing};
+use super::record::{Recorder, Watched};
+use super::relay;
+use super::reply::{self, Piece};
+use super::respond::{self, Trouble};
+use crate::config::narrow::Mode;
+use crate::outcome::{Action, Outcome};
+use crate::store::Op;
+use crate::turn::bypass::Bypass;
+use crate::turn::memory;
+use crate::turn::policy::Asked;
+use crate::turn::tokens;
+use crate::turn::transcript::Transcript;
+use crate::wire::view::{ChatView, Role};
+use crate::wire::{Assembler, Format};
+
+/// How long a reply's head waits for its first byte, so that the failure of a later leg can still be its status.
+const HEAD_WAIT: Duration = Duration::from_secs(3);
+/// Says of a reply what was done with its request.
+const HEADER: &str = "x-packlight";
+/// Usage headers of the first leg alone: once there may be several they would lie.
+const LEG_HEADERS: [&str; 2] = ["x-msh-usage-prompt-tokens", "x-msh-usage-cached-tokens"];
+
+/// Answers on the data port.
+#[derive(Clone)]
+pub struct Corridor(pub Arc<App>);
+
+impl Handler for Corridor {
+    async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
+        let app = &self.0;
+        let Some((route, format, path)) = chat_route(app, &request) else {
+            return relay::untouched(&app.upstreams, request).await;
+        };
+        let (parts, body) = request.into_parts();
+        let asked = asked(&parts.headers);
+        let mode = mode(&parts.headers).unwrap_or(route.mode);
+        let mut chat = Chat::new(app, route, format, path, &parts, mode);
+        if mode == Mode::Off {
+            return chat.relay(Action::Relayed, Some(Bypass::Off), Body::received(body)).await;
+        }
+        let sent = match coding::whole(body, app.max_body).await {
+            Read::Whole(bytes) => bytes,
+            Read::TooLong(body) => return chat.relay(Action::Full, Some(Bypass::TooLarge), body).await,
+            Read::Broken => return respond::trouble(&chat.path, &Trouble::Body),
+        };
+        chat.recorder.arrived();
+        match chat.plan(&parts.headers, &sent, asked, mode).await {
+            Plan::Narrow(narrowing, first) => chat.narrowed(*narrowing, first, sent).await,
+            Plan::Untouched(action, reason) => chat.relay(action, reason, Body::whole(sent)).await,
+        }
+    }
+}
+
+/// What is done with a request whose body is whole.
+enum Plan {
+    /// This body first.
+    Narrow(Box<Narrowing>, Bytes),
+    Untouched(Action, Option<Bypass>),
+}
+
+/// One chat request on its way.
+struct Chat {
+    app: Arc<App>,
+    route: Arc<Route>,
+    format: Format,
+    head: Head,
+    /// Below the prefix, with query.
+    path: String,
+    recorder: Recorder,
+}
+
+impl Chat {
+    fn new(
+        app: &Arc<App>,
+        route: Arc<Route>,
+        format: Format,
+        path: String,
+        parts: &http::request::Parts,
+        mode: Mode,
+    ) -> Self {
+        let outcome = Outcome {
+            request: request_id(),
+            ts: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |now| now.as_millis() as f64 / 1e3),
+            upstream: route.upstream.name.clone(),
+            wire: format.label(),
+            mode: mode.label(),
+            ..Outcome::default()
+        };
+        let recorder = Recorder::new(app.clone(), outcome);
+        Self { app: app.clone(), route, format, head: Head::of(parts), path, recorder }
+    }
+
+    /// Reads, decides, chooses.
+    async fn plan(&mut self, headers: &HeaderMap, sent: &Bytes, asked: Asked, mode: Mode) -> Plan {
+        let full = |bypass| Plan::Untouched(Action::Full, Some(bypass));
+        let coding = Coding::of(headers);
+        if coding == Coding::Unknown {
+            return full(Bypass::Encoding);
+        }
+        let Some(body) = coding::decoded(sent, coding, self.app.max_body).await else { return full(Bypass::Encoding) };
+        let path = self.path.clone();
+        let view = match self.format.view(&body, &path) {
+            Ok(view) => view,
+            Err(error) => return full(Bypass::Unreadable(error)),
+        };
+        let text = std::str::from_utf8(&body).unwrap_or_default();
+        let roster = self.app.chooser.roster(&self.route, &view, text);
+        let credential = credential(headers, &path);
+        let conversation = memory::conversation(&self.route.upstream.name, &credential, &view);
+        let outcome = &mut self.recorder.outcome;
+        outcome.model = view.model.to_string();
+        outcome.roster = view.tools.len();
+        outcome.roster_tokens = roster_tokens(&view, text);
+        outcome.conversation = conversation.get(..16).unwrap_or_default().to_owned();
+        if mode == Mode::Shadow {
+            return Plan::Untouched(Action::Shadow, None);
+        }
+        let policy = &self.route.policy;
+        if !roster.has_functions() {
+            return full(Bypass::NoTools);
+        }
+        if let Some(bypass) = Bypass::of_traits(view.traits) {
+            return full(bypass);
+        }
+        if !roster.named(&policy.find_tools_name).is_empty() {
+            return full(Bypass::NameCollision);
+        }
+        if roster.documents().len() <= policy.max_retrieved_tools {
+            return full(Bypass::SmallRoster);
+        }
+        let transcript = Transcript::of(&view, &policy.query_ignore);
+        outcome.turn = transcript.turns.len();
+        if asked.resume || transcript.unanswered {
+            return full(Bypass::Resume);
+        }
+        if transcript.silent || transcript.turns.is_empty() {
+            return full(Bypass::NoQuery);
+        }
+        if !is_narrowed(&conversation, self.route.percent) {
+            return Plan::Untouched(Action::Holdout, None);
+        }
+        let chosen = tokio::time::timeout(self.route.deadline, async {
+            let restored = self.recall(&conversation, &view, text).await;
+            let chosen =
+                self.app.chooser.choose(&self.route, roster.clone(), &view, &transcript, &asked, &restored).await?;
+            Ok::<_, Bypass>((chosen, restored))
+        });
+        let (chosen, restored) = match chosen.await {
+            Err(_) => return full(Bypass::Deadline),
+            Ok(Err(bypass)) => return full(bypass),
+            Ok(Ok(chosen)) => chosen,
+        };
+        let find_tools = (policy.max_discovery_legs > 0).then(|| choose::declaration(&self.route, &roster));
+        let narrowing = Narrowing {
+            app: self.app.clone(),
+            route: self.route.clone(),
+            format: self.format,
+            head: self.head.clone(),
+            path: path.clone(),
+            body: body.clone(),
+            asked,
+            chosen,
+            find_tools,
+            restored,
+            appended: Vec::new(),
+            conversation,
+            hold_text: view.traits.structured,
+        };
+        let first = narrowing.rewritten(&view, Kind::Searching, 0);
+        self.chosen(&narrowing, &view, text);
+        Plan::Narrow(Box::new(narrowing), first)
+    }
+
+    /// Hidden exchanges of earlier requests, with their places. Costs nothing in a conversation's first request.
+    async fn recall(&self, conversation: &str, view: &ChatView<'_>, text: &str) -> Vec<crate::wire::request::Restored> {
+        if !view.messages.iter().any(|message| message.role == Role::Assistant) {
+            return Vec::new();
+        }
+        let remembered = self.app.store.fields(Op::StashGet, &legs::stash(conversation)).await;
+        if remembered.is_empty() {
+            return Vec::new();
+        }
+        memory::recall(memory::places(view, text), &remembered)
+    }
+
+    /// Notes what was chosen.
+    fn chosen(&mut self, narrowing: &Narrowing, view: &ChatView<'_>, text: &str) {
+        let outcome = &mut self.recorder.outcome;
+        let chosen = &narrowing.chosen;
+        outcome.action = Action::Narrowed;
+        outcome.binding = "replace";
+        outcome.bound = chosen.block.tools().map(|tool| chosen.roster.name(tool).to_owned()).collect();
+        let bound = chosen.block.tools().filter_map(|tool| view.tools.get(tool));
+        outcome.bound_tokens =
+            bound.map(|tool| tokens::estimate(text.get(tool.span.clone()).unwrap_or_default())).sum();
+        outcome.discovered = chosen.discovered.iter().map(|tool| chosen.roster.name(*tool).to_owned()).collect();
+        if let Some(tool) = &narrowing.find_tools {
+            outcome.bound_tokens += tokens::estimate(&tool.description);
+        }
+        if let Some(fresh) = &chosen.fresh {
+            outcome.cause = chosen.block.cause;
+            outcome.selection.clone_from(&fresh.selection);
+            outcome.embed = Some(fresh.embed);
+            outcome.rank = Some(fresh.rank);
+        }
+    }
+
+    /// Sends what the agent sent, and its reply back as it comes.
+    async fn relay(mut self, action: Action, reason: Option<Bypass>, body: Body) -> Response<Body> {
+        let outcome = &mut self.recorder.outcome;
+        outcome.action = action;
+        outcome.reason = reason.as_ref().map_or("", Bypass::label);
+        outcome.binding = "";
+        self.recorder.sending();
+        let target = super::upstream::Target { upstream: &self.route.upstream, path: &self.path };
+        match self.app.upstreams.send(target, self.head, body).await {
+            Ok(reply) => watched(reply, self.format, &self.path, self.recorder),
+            Err(error) => {
+                let trouble = Trouble::unreachable(&self.route.upstream, &error);
+                marked(respond::trouble(&self.path, &trouble), &self.recorder.outcome)
+            }
+        }
+    }
+
+    /// Sends the rewritten request, and the reply back as one.
+    async fn narrowed(mut self, narrowing: Narrowing, first: Bytes, own: Bytes) -> Response<Body> {
+        self.recorder.sending();
+        let reply = match narrowing.send(first).await {
+            Ok(reply) => reply,
+            Err(error) => {
+                let trouble = Trouble::unreachable(&self.route.upstream, &error);
+                return marked(respond::trouble(&self.path, &trouble), &self.recorder.outcome);
+            }
+        };
+        if reply.status() == StatusCode::BAD_REQUEST {
+            // Whatever the reason, the agent's own request may fare better, and its answer is the one to show.
+            return self.relay(Action::Full, Some(Bypass::Refused), Body::whole(own)).await;
+        }
+        let framing = reply::framing(&reply, &self.path).filter(|_| reply.status() == StatusCode::OK);
+        let (Some(framing), false) = (framing, Coding::of(reply.headers()) == Coding::Unknown) else {
+            return watched(reply, self.format, &self.path, self.recorder);
+        };
+        self.recorder.outcome.status = reply.status().as_u16();
+        let mut answer = Response::new(());
+        *answer.headers_mut() = reply_headers(reply.headers());
+        let mut answer = marked(answer, &self.recorder.outcome);
+        let Some(source) = reply::source(reply) else { return respond::trouble(&self.path, &Trouble::Body) };
+        let head_sent = Arc::new(AtomicBool::new(false));
+        let pieces = reply::pieces(narrowing, source, framing, self.recorder, head_sent.clone());
+        let mut pieces = Box::pin(pieces);
+        let wait = if framing == crate::wire::reply::Framing::Whole { Duration::MAX } else { HEAD_WAIT };
+        let begun = match tokio::time::timeout(wait, pieces.next()).await {
+            Ok(Some(Piece::Instead(instead))) => {
+                let mut instead = *instead;
+                if let Some(value) = answer.headers_mut().remove(HEADER) {
+                    instead.headers_mut().insert(HEADER, value);
+                }
+                return instead;
+            }
+            Ok(Some(Piece::Data(data))) if framing == crate::wire::reply::Framing::Whole => match pieces.next().await {
+                None => return answer.map(|()| Body::whole(data)),
+                Some(piece) => vec![Piece::Data(data), piece],
+            },
+            Ok(Some(piece)) => vec![piece],
+            Ok(None) => Vec::new(),
+            Err(_) => {
+                head_sent.store(true, Ordering::Release);
+                Vec::new()
+            }
+        };
+        let frames = futures_util::stream::iter(begun).chain(pieces).map(|piece| match piece {
+            Piece::Data(data) => Ok(Frame::data(data)),
+            Piece::Trailers(trailers) => Ok(Frame::trailers(trailers)),
+            Piece::Broken(error) => Err(error),
+            Piece::Instead(_) => Err("the reply had begun".into()),
+        });
+        answer.map(|()| Body::made(StreamBody::new(frames)))
+    }
+}
+
+/// A reply that passes as it comes.
+fn watched(reply: Response<Incoming>, format: Format, path: &str, mut recorder: Recorder) -> Response<Body> {
+    recorder.outcome.status = reply.status().as_u16();
+    let readable = reply.status() == StatusCode::OK && Coding::of(reply.headers()) == Coding::Identity;
+    let framing = reply::framing(&reply, path).filter(|_| readable);
+    let reader = framing.map(|framing| Assembler::new(format, framing, "", false));
+    let (mut parts, body) = reply.into_parts();
+    head::strip_reply(&mut parts);
+    parts.version = http::Version::HTTP_11;
+    let answer = marked(Response::from_parts(parts, ()), &recorder.outcome);
+    answer.map(|()| Body::made(Watched::new(body, reader, recorder)))
+}
+
+fn marked<B>(mut response: Response<B>, outcome: &Outcome) -> Response<B> {
+    if let Ok(value) = HeaderValue::from_str(&outcome.header()) {
+        response.headers_mut().insert(HEADER, value);
+    }
+    response
+}
+
+fn reply_headers(headers: &HeaderMap) -> HeaderMap {
+    let mut headers = head::strip_length(headers);
+    for name in LEG_HEADERS {
+        headers.remove(name);
+    }
+    headers
+}
+
+/// The settings and the format of a chat request; `None`: it is relayed unread.
+fn chat_route(app: &App, request: &Request<Incoming>) -> Option<(Arc<Route>, Format, String)> {
+    let target = app.upstreams.find(request.uri())?;
+    let format = Format::of_path(target.path).filter(|_| request.method() == Method::POST)?;
+    Some((app.route(&target.upstream.name)?.clone(), format, target.path.to_owned()))
+}
+
+fn asked(headers: &HeaderMap) -> Asked {
+    let list = |name: &str| {
+        let values = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
+        values.flat_map(|value| value.split(',')).map(|part| part.trim().to_owned()).filter(|part| !part.is_empty())
+    };
+    Asked {
+        keep: list("x-packlight-keep").collect(),
+        connected: headers.contains_key("x-packlight-connected").then(|| list("x-packlight-connected").collect()),
+        resume: headers.get("x-packlight-resume").is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"true")),
+    }
+}
+
+fn mode(headers: &HeaderMap) -> Option<Mode> {
+    match headers.get("x-packlight-mode")?.to_str().ok()?.trim() {
+        "off" => Some(Mode::Off),
+        "shadow" => Some(Mode::Shadow),
+        "narrow" => Some(Mode::Narrow),
+        _ => None,
+    }
+}
+
+/// A digest of whoever pays: memories are never shared across credentials.
+fn credential(headers: &HeaderMap, path: &str) -> Vec<u8> {
+    let mut hash = Sha256::new();
+    for name in ["authorization", "x-goog-api-key", "x-api-key", "api-key"] {
+        for value in headers.get_all(name) {
+            hash.update(name.as_bytes());
+            hash.update((value.len() as u64).to_le_bytes());
+            hash.update(value.as_bytes());
+        }
+    }
+    let query = path.split_once('?').map_or("", |(_, query)| query);
+    for pair in query.split('&').filter(|pair| pair.starts_with("key=")) {
+        hash.update(pair.as_bytes());
+    }
+    hash.finalize().to_vec()
+}
+
+/// Is this conversation narrowed, or in the comparison group? Stable across replicas and restarts: `conversation` is a
+/// SHA-256 in hex.
+fn is_narrowed(conversation: &str, percent: u8) -> bool {
+    let bucket = conversation.get(..8).and_then(|head| u32::from_str_radix(head, 16).ok()).unwrap_or_default() % 100;
+    bucket < u32::from(percent)
+}
+
+fn roster_tokens(view: &ChatView<'_>, text: &str) -> u64 {
+    tokens::estimate(text.get(view.layout.tools.clone()).unwrap_or_default())
+}
+
+/// Unique enough to find a request's record: time, process and a count.
+fn request_id() -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let mut hash = DefaultHasher::new();
+    (SystemTime::now(), std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)).hash(&mut hash);
+    format!("{:016x}", hash.finish())
+}

@@ -1,0 +1,168 @@
+//! One narrowed request and the legs it takes: makes each leg's body, answers the
+//! model's searches, remembers what was hidden. NOT reading replies (wire), NOT the
+//! order of things (reply.rs).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Response;
+use hyper::body::Incoming;
+
+use super::app::{App, Route};
+use super::body::Body;
+use super::choose::Chosen;
+use super::head::Head;
+use super::record::Recorder;
+use super::upstream::{SendError, Target};
+use crate::store::Op;
+use crate::turn::policy::Asked;
+use crate::turn::{memory, search};
+use crate::wire::reply::{Call, Leg};
+use crate::wire::request::{Answer, Exchange, FindTools, Restored, Rewrite, Slot};
+use crate::wire::view::ChatView;
+use crate::wire::{Assembler, Format};
+
+/// How long a hidden exchange is remembered after its conversation's last.
+const STASH_LIFE: Duration = Duration::from_secs(3600);
+/// A later leg's cap on tokens is never lowered below this: a reply needs some.
+const SMALLEST_CAP: u64 = 64;
+
+/// A narrowed request, with all that its later legs need.
+pub struct Narrowing {
+    pub app: Arc<App>,
+    pub route: Arc<Route>,
+    pub format: Format,
+    pub head: Head,
+    /// Below the upstream's prefix, with query.
+    pub path: String,
+    /// The agent's own JSON, decoded. Valid UTF-8.
+    pub body: Bytes,
+    pub asked: Asked,
+    pub chosen: Chosen,
+    /// `None`: the model may not search (`max_discovery_legs = 0`).
+    pub find_tools: Option<FindTools>,
+    pub restored: Vec<Restored>,
+    /// Hidden exchanges of this request.
+    pub appended: Vec<Exchange>,
+    /// The key of the conversation's memories.
+    pub conversation: String,
+    /// A JSON answer is demanded: text of a leg that searches must not be seen.
+    pub hold_text: bool,
+}
+
+/// Which leg.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The model may search.
+    Searching,
+    /// It may not: `find_tools` is not declared.
+    Last,
+}
+
+impl Narrowing {
+    /// The body of a leg. `view` must be of `self.body`. `used`: completion tokens of the legs before.
+    pub fn rewritten(&self, view: &ChatView<'_>, kind: Kind, used: u64) -> Bytes {
+        let text = std::str::from_utf8(&self.body).unwrap_or_default();
+        let find_tools = self.find_tools.as_ref().filter(|_| kind == Kind::Searching);
+        let block: Vec<Slot> = self.chosen.block.slots(find_tools.is_some());
+        let forget = kind == Kind::Last && self.format.last_leg_forgets();
+        let cap = view.layout.max_tokens.as_ref().map(|(_, cap)| *cap).filter(|_| used > 0);
+        let rewrite = Rewrite {
+            block: &block,
+            find_tools,
+            restored: if forget { &[] } else { &self.restored },
+            appended: if forget { &[] } else { &self.appended },
+            max_tokens: cap.map(|cap| cap.saturating_sub(used).max(SMALLEST_CAP.min(cap))),
+        };
+        Bytes::from(self.format.rewrite(text, view, &rewrite))
+    }
+
+    /// Sends a later leg.
+    pub async fn leg(&self, kind: Kind, used: u64) -> Result<Response<Incoming>, SendError> {
+        let body = match self.format.view(&self.body, &self.path) {
+            Ok(view) => self.rewritten(&view, kind, used),
+            // It was readable when the request came, so it is now.
+            Err(error) => return Err(SendError::Path(error.to_string())),
+        };
+        self.send(body).await
+    }
+
+    /// Sends a body that is ours.
+    pub async fn send(&self, body: Bytes) -> Result<Response<Incoming>, SendError> {
+        let head = self.head.for_body(body.len()).for_reading();
+        self.app.upstreams.send(self.target(), head, Body::whole(body)).await
+    }
+
+    pub fn target(&self) -> Target<'_> {
+        Target { upstream: &self.route.upstream, path: &self.path }
+    }
+
+    /// Answers the searches of a leg; what is found is bound from now on. `over`: no search may follow.
+    pub async fn answer(&mut self, leg: &Leg, over: bool, recorder: &mut Recorder) -> (Vec<Answer>, Vec<String>) {
+        let mut answers = Vec::new();
+        let mut names = Vec::new();
+        let name = self.find_tools.as_ref().map(|tool| tool.name.clone()).unwrap_or_default();
+        for asked in &leg.searches {
+            let (text, outcome) = self.find(asked.query.as_deref(), over, &mut names).await;
+            recorder.outcome.searches.push(outcome);
+            answers.push(Answer { id: asked.id.clone(), name: name.clone(), text });
+        }
+        recorder.outcome.discovered.extend(names.iter().cloned());
+        (answers, names)
+    }
+
+    async fn find(&mut self, query: Option<&str>, over: bool, names: &mut Vec<String>) -> (String, search::Outcome) {
+        let Some(query) = query.map(str::trim).filter(|query| !query.is_empty()) else {
+            return (search::broken(over), search::Outcome::Error);
+        };
+        let policy = &self.route.policy;
+        let room = policy.max_tools.saturating_sub(self.chosen.block.count() + 1);
+        let most = policy.max_discovered_tools.min(room);
+        match self.app.chooser.search(&self.chosen, query, &self.asked, most).await {
+            Ok(Some(tools)) => {
+                for &tool in &tools {
+                    self.chosen.block.add(&self.chosen.roster, tool);
+                    names.push(self.chosen.roster.name(tool).to_owned());
+                }
+                (search::found(&self.chosen.roster, &tools, over), search::Outcome::Found)
+            }
+            Ok(None) => (search::nothing(), search::Outcome::Nothing),
+            Err(error) => {
+                tracing::warn!(%error, "a search by the model failed");
+                (search::unavailable(), search::Outcome::Error)
+            }
+        }
+    }
+
+    /// The provider rejected the leg after a search: its finds are withdrawn, and the model is told so.
+    pub fn withdraw(&mut self, before: crate::turn::fold::Block) {
+        self.chosen.block = before;
+        if let Some(exchange) = self.appended.last_mut() {
+            exchange.found.clear();
+            for answer in &mut exchange.answers {
+                answer.text = search::unavailable();
+            }
+        }
+    }
+
+    /// Remembers the hidden exchanges under the reply that the agent is shown.
+    pub async fn remember(&self, assembler: &Assembler) {
+        let (text, calls): (&str, &[Call]) = assembler.visible();
+        if self.appended.is_empty() || (text.trim().is_empty() && calls.is_empty()) {
+            return;
+        }
+        let (Ok(view), Some(value)) = (self.format.view(&self.body, &self.path), memory::written(&self.appended))
+        else {
+            return;
+        };
+        let body = std::str::from_utf8(&self.body).unwrap_or_default();
+        let digest = memory::digest(&view, body, text, calls);
+        self.app.store.put_field(Op::StashPut, &stash(&self.conversation), &digest, value, STASH_LIFE).await;
+    }
+}
+
+/// The key of a conversation's hidden exchanges.
+pub fn stash(conversation: &str) -> String {
+    format!("stash:{conversation}")
+}

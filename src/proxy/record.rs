@@ -1,0 +1,156 @@
+//! Fills one request's [`Outcome`] while its reply passes, and records it when the
+//! reply is over or its client is gone. NOT what a series is called.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use bytes::Bytes;
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use hyper::body::Incoming;
+
+use super::app::App;
+use super::body::BodyError;
+use crate::outcome::{Outcome, Verdict};
+use crate::turn::fold::Block;
+use crate::turn::roster::Roster;
+use crate::wire::Assembler;
+use crate::wire::reply::{Leg, Progress};
+
+/// One request's outcome; recorded when this is dropped.
+pub struct Recorder {
+    app: Arc<App>,
+    pub outcome: Outcome,
+    /// When the body was whole, and when the upstream was called.
+    arrived: Instant,
+    sent: Option<Instant>,
+}
+
+impl Recorder {
+    pub fn new(app: Arc<App>, outcome: Outcome) -> Self {
+        Self { app, outcome, arrived: Instant::now(), sent: None }
+    }
+
+    /// The request's body is whole: from here on the time is ours.
+    pub fn arrived(&mut self) {
+        self.arrived = Instant::now();
+    }
+
+    /// The upstream is called.
+    pub fn sending(&mut self) {
+        self.outcome.legs += 1;
+        if self.sent.is_none() {
+            let now = Instant::now();
+            self.outcome.overhead = now - self.arrived;
+            self.sent = Some(now);
+        }
+    }
+
+    /// The status that the agent is shown, or would have been; 0: no reply came.
+    pub fn replied(&mut self, status: u16) {
+        self.outcome.status = status;
+    }
+
+    /// A leg is over. `bound`: what the model had in front of it; `None`: the agent's whole roster.
+    pub fn leg(&mut self, leg: &Leg, bound: Option<(&Roster, &Block)>) {
+        self.outcome.usage += leg.usage;
+        for call in &leg.calls {
+            let verdict = match bound {
+                None => Verdict::Bound,
+                Some((roster, block)) => {
+                    let Some(&tool) = roster.named(&call.name).first() else { continue };
+                    if self.outcome.discovered.contains(&call.name) {
+                        Verdict::Discovered
+                    } else if block.contains(tool) {
+                        Verdict::Bound
+                    } else {
+                        Verdict::Withheld
+                    }
+                }
+            };
+            self.outcome.called.push((call.name.clone(), verdict));
+        }
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        if let Some(sent) = self.sent {
+            self.outcome.upstream_time = sent.elapsed();
+        }
+        self.app.record(&self.outcome);
+        let Outcome { request, upstream, action, reason, status, legs, .. } = &self.outcome;
+        tracing::debug!(%request, %upstream, action = action.label(), reason, status, legs, "request");
+    }
+}
+
+/// A reply that passes untouched and is watched on its way: usage, calls.
+pub struct Watched {
+    inner: Incoming,
+    /// `None`: nothing to read in it.
+    reader: Option<Assembler>,
+    /// What the reader would have sent.
+    unused: Vec<u8>,
+    seen: usize,
+    recorder: Recorder,
+}
+
+/// A reply longer than this is not watched to its end: the reader of a whole document keeps it in memory.
+const WATCHED_BYTES: usize = 32 << 20;
+
+impl Watched {
+    pub fn new(inner: Incoming, reader: Option<Assembler>, recorder: Recorder) -> Self {
+        Self { inner, reader, unused: Vec::new(), seen: 0, recorder }
+    }
+
+    fn watch(&mut self, data: &Bytes) {
+        let Some(reader) = &mut self.reader else { return };
+        self.seen += data.len();
+        if self.seen > WATCHED_BYTES {
+            self.reader = None;
+            return;
+        }
+        self.unused.clear();
+        if reader.feed(data, &mut self.unused) == Progress::Ended {
+            self.over();
+        }
+    }
+
+    fn over(&mut self) {
+        if let Some(mut reader) = self.reader.take() {
+            self.recorder.leg(&reader.end_leg(), None);
+        }
+    }
+}
+
+impl HttpBody for Watched {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let watched = self.get_mut();
+        let polled = Pin::new(&mut watched.inner).poll_frame(context);
+        match &polled {
+            Poll::Ready(Some(Ok(frame))) => {
+                if let Some(data) = frame.data_ref() {
+                    watched.watch(data);
+                    if watched.inner.is_end_stream() {
+                        watched.over();
+                    }
+                }
+            }
+            Poll::Ready(None) => watched.over(),
+            Poll::Ready(Some(Err(_))) | Poll::Pending => {}
+        }
+        polled.map_err(Into::into)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}

@@ -1,0 +1,242 @@
+//! The reply to a narrowed request: one body out of one or several legs. A single
+//! `stream!` block without a task of its own: when the agent hangs up it is dropped
+//! wherever it stands, and the upstream call with it. NOT formats, NOT policy.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use async_stream::stream;
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt, TryStreamExt};
+use http::{HeaderMap, Response, StatusCode};
+use http_body::Frame;
+use http_body_util::BodyStream;
+use hyper::body::Incoming;
+
+use super::body::{Body, BodyError};
+use super::coding::{self, Coding};
+use super::legs::{Kind, Narrowing};
+use super::record::Recorder;
+use super::relay;
+use super::respond::{self, Trouble};
+use crate::turn::search::{self, Next};
+use crate::wire::Assembler;
+use crate::wire::reply::{Framing, Progress};
+
+/// Silence after which a held stream shows that it lives.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// How long the rest of an answered leg is read so that its connection can be used again.
+const DRAIN: Duration = Duration::from_millis(200);
+
+/// A piece of the reply.
+pub enum Piece {
+    Data(Bytes),
+    Trailers(HeaderMap),
+    /// Nothing has left yet and a later leg failed: this is the reply instead.
+    Instead(Box<Response<Body>>),
+    /// The reply ends here, broken: the agent must see that.
+    Broken(BodyError),
+}
+
+/// The frames of one leg.
+pub type Source = Pin<Box<dyn Stream<Item = Result<Frame<Bytes>, BodyError>> + Send>>;
+
+/// A leg's body as frames, decoded; `None`: it cannot be decoded.
+pub fn source(reply: Response<Incoming>) -> Option<Source> {
+    let coding = Coding::of(reply.headers());
+    let body = reply.into_body();
+    if coding == Coding::Identity {
+        return Some(Box::pin(BodyStream::new(body).map_err(Into::into)));
+    }
+    Some(Box::pin(coding::decoding(body, coding)?.map_ok(Frame::data).map_err(Into::into)))
+}
+
+/// How a reply's body is cut into pieces; `None`: it is not read.
+pub fn framing(reply: &Response<Incoming>, path: &str) -> Option<Framing> {
+    let kind = reply.headers().get(http::header::CONTENT_TYPE)?.to_str().ok()?.to_ascii_lowercase();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    let streams = path.split('?').next().unwrap_or_default().ends_with(":streamGenerateContent");
+    match kind {
+        "text/event-stream" => Some(Framing::Sse),
+        "application/json" if streams => Some(Framing::Array),
+        "application/json" => Some(Framing::Whole),
+        _ => None,
+    }
+}
+
+/// The reply. `head_sent`: set by the caller once a later leg's failure can no longer become the reply's status.
+pub fn pieces(
+    mut narrowing: Narrowing,
+    mut source: Source,
+    framing: Framing,
+    mut recorder: Recorder,
+    head_sent: Arc<AtomicBool>,
+) -> impl Stream<Item = Piece> + Send {
+    stream! {
+        let name = narrowing.find_tools.as_ref().map(|tool| tool.name.clone()).unwrap_or_default();
+        let mut assembler = Assembler::new(narrowing.format, framing, &name, narrowing.hold_text);
+        let most = narrowing.route.policy.max_discovery_legs;
+        let (mut extra, mut begun, mut hidden) = (0, false, false);
+        loop {
+            let (mut ended, mut held) = (false, false);
+            let (mut broken, mut trailers) = (None, None);
+            while !ended {
+                let frame = tokio::select! {
+                    frame = source.next() => frame,
+                    () = tokio::time::sleep(KEEP_ALIVE), if held => {
+                        let sign = assembler.keep_alive();
+                        if !sign.is_empty() {
+                            begun = true;
+                            yield Piece::Data(Bytes::from_static(sign));
+                        }
+                        continue;
+                    }
+                };
+                match frame {
+                    None => break,
+                    Some(Err(error)) => {
+                        broken = Some(error);
+                        break;
+                    }
+                    Some(Ok(frame)) => match frame.into_data() {
+                        Ok(data) => {
+                            let mut out = Vec::new();
+                            ended = assembler.feed(&data, &mut out) == Progress::Ended;
+                            held = out.is_empty();
+                            if !held {
+                                begun = true;
+                                yield Piece::Data(out.into());
+                            }
+                        }
+                        Err(frame) => trailers = frame.into_trailers().ok(),
+                    },
+                }
+            }
+            let leg = assembler.end_leg();
+            recorder.leg(&leg, Some((&narrowing.chosen.roster, &narrowing.chosen.block)));
+            hidden |= !leg.searches.is_empty();
+            let next = if broken.is_some() { Next::Deliver } else { search::next(&leg, extra, most) };
+            if let Next::Again { last } = next {
+                let before = narrowing.chosen.block.clone();
+                let (answers, found) = narrowing.answer(&leg, last, &mut recorder).await;
+                narrowing.appended.push(assembler.exchange(answers, found));
+                extra += 1;
+                if ended {
+                    drain(&mut source).await;
+                }
+                let kind = if last { Kind::Last } else { Kind::Searching };
+                let mut withdrawn = false;
+                let failed = loop {
+                    recorder.sending();
+                    let used = recorder.outcome.usage.completion;
+                    let sent = {
+                        let mut sending = std::pin::pin!(narrowing.leg(kind, used));
+                        loop {
+                            tokio::select! {
+                                sent = &mut sending => break sent,
+                                () = tokio::time::sleep(KEEP_ALIVE) => {
+                                    let sign = assembler.keep_alive();
+                                    if begun && !sign.is_empty() {
+                                        yield Piece::Data(Bytes::from_static(sign));
+                                    }
+                                }
+                            }
+                        }
+                    };
+                    match sent {
+                        Ok(reply) if reply.status() == StatusCode::BAD_REQUEST && !withdrawn => {
+                            // One bad schema fails a whole request: the finds are the only news in it.
+                            withdrawn = true;
+                            narrowing.withdraw(before.clone());
+                        }
+                        Ok(reply) if reply.status() == StatusCode::OK && self::framing(&reply, &narrowing.path) == Some(framing) => {
+                            match self::source(reply) {
+                                Some(next) => {
+                                    source = next;
+                                    break None;
+                                }
+                                None => break Some(Err(())),
+                            }
+                        }
+                        Ok(reply) => break Some(Ok(reply)),
+                        Err(error) => {
+                            let trouble = Trouble::unreachable(&narrowing.route.upstream, &error);
+                            if !begun && !head_sent.load(Ordering::Acquire) {
+                                recorder.replied(0);
+                                yield Piece::Instead(Box::new(respond::trouble(&narrowing.path, &trouble)));
+                                return;
+                            }
+                            break Some(Err(()));
+                        }
+                    }
+                };
+                match failed {
+                    None => {
+                        assembler.next_leg();
+                        continue;
+                    }
+                    Some(Ok(reply)) if !begun && !head_sent.load(Ordering::Acquire) => {
+                        recorder.replied(reply.status().as_u16());
+                        yield Piece::Instead(Box::new(relay::back(reply)));
+                        return;
+                    }
+                    Some(failed) => {
+                        let status = failed.map_or(502, |reply| reply.status().as_u16());
+                        recorder.replied(status);
+                        let mut out = Vec::new();
+                        assembler.fail(&format!("the provider failed after a tool search (status {status})"), &mut out);
+                        yield Piece::Data(out.into());
+                        return;
+                    }
+                }
+            }
+            if next == Next::Exhausted {
+                recorder.outcome.searches.extend(leg.searches.iter().map(|_| search::Outcome::Exhausted));
+            } else if !leg.searches.is_empty() && leg.complete {
+                // Mixed with real calls, or cut by length: the finds are for the next request.
+                let (answers, found) = narrowing.answer(&leg, true, &mut recorder).await;
+                if !leg.calls.is_empty() {
+                    narrowing.appended.push(assembler.exchange(answers, found));
+                }
+            }
+            narrowing.remember(&assembler).await;
+            let mut out = Vec::new();
+            assembler.close(&mut out);
+            if !out.is_empty() {
+                yield Piece::Data(out.into());
+            }
+            if ended && !hidden {
+                // What a provider sends behind its end marker is not ours to judge.
+                while let Some(frame) = source.next().await {
+                    match frame.map(Frame::into_data) {
+                        Ok(Ok(data)) => yield Piece::Data(data),
+                        Ok(Err(frame)) => trailers = frame.into_trailers().ok(),
+                        Err(error) => {
+                            broken = Some(error);
+                            break;
+                        }
+                    }
+                }
+            } else if ended {
+                drain(&mut source).await;
+            }
+            match (broken, trailers) {
+                (Some(error), _) => yield Piece::Broken(error),
+                (None, _) if hidden && !leg.complete && !leg.failed => {
+                    yield Piece::Broken("the provider's stream ended in the middle".into());
+                }
+                (None, Some(trailers)) => yield Piece::Trailers(trailers),
+                (None, None) => {}
+            }
+            return;
+        }
+    }
+}
+
+/// Reads what is left of a leg, so that its connection goes back to the pool.
+async fn drain(source: &mut Source) {
+    let rest = async { while source.next().await.is_some_and(|frame| frame.is_ok()) {} };
+    let _ = tokio::time::timeout(DRAIN, rest).await;
+}
