@@ -74,7 +74,7 @@ impl Current {
     /// The parts that the client may see; `None`: as they are. Each chunk is asked once, in order.
     ///
     /// Of parallel calls only the first is signed. When that one is hidden its signature goes to the first call that
-    /// is not, so that the agent's echo is one of a signed step. See: WIRE 2.4, unverified against the provider.
+    /// is not, so that the agent's echo is one of a signed step (not verified against the provider).
     pub(super) fn visible(&mut self, parts: &[Part<'_>], find_tools: &str, then: Then) -> Option<Vec<String>> {
         if then == Then::Ends && !self.searches() {
             self.called |= parts.iter().any(|part| part.call.is_some());
