@@ -165,11 +165,8 @@ fn message<'a>(body: &str, raw: &'a RawValue) -> Result<MessageView<'a>, WireErr
     let count = parts.len();
     for part in parts {
         let part = Object::of(part).ok_or(WireError::Shape("parts"))?;
-        if let Some(text) = one(&part, "text", "text")?.and_then(string) {
-            if !part.is_true("thought") {
-                message.texts.push(text);
-            }
-        }
+        let text = one(&part, "text", "text")?.and_then(string);
+        message.texts.extend(text.filter(|_| !part.is_true("thought")));
         if let Some(call) = one(&part, "functionCall", "function_call")? {
             let call = Object::of(call).ok_or(WireError::Shape("functionCall"))?;
             message.calls.push(CallView {
