@@ -19,6 +19,7 @@ pub struct Builder {
     whole: Option<String>,
     env: Vec<(String, String)>,
     folder: Option<Arc<tempfile::TempDir>>,
+    away: bool,
 }
 
 /// A sidecar that serves.
@@ -53,6 +54,12 @@ impl Builder {
 
     pub fn env(mut self, key: &str, value: &str) -> Self {
         self.env.push((key.into(), value.into()));
+        self
+    }
+
+    /// Far from the repository, where there is no model to be found.
+    pub fn away(mut self) -> Self {
+        self.away = true;
         self
     }
 
@@ -114,6 +121,9 @@ impl Builder {
             command.env_remove(key);
         }
         command.env_remove("AI_EMBEDDINGS_MODEL").env_remove("RUST_LOG");
+        if self.away {
+            command.current_dir(folder.path());
+        }
         command.args(["serve", "--config"]).arg(&file).envs(self.env);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
         let log = Arc::new(Mutex::new(String::new()));
@@ -160,6 +170,7 @@ impl Sidecar {
             whole: None,
             env: Vec::new(),
             folder: None,
+            away: false,
         };
         builder
             .set("server.listen", "\"127.0.0.1:0\"")
