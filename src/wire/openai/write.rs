@@ -90,11 +90,11 @@ fn unrepeat(body: &str, message: &MessageView<'_>, shown_text: &str, shown_reaso
     let Some(content) = object.find("content").filter(|_| !shown_text.is_empty()) else { return };
     let part = json::elements(content).and_then(|parts| Object::of(parts.first()?)?.find("text"));
     let emptied = cut_prefix(body, part.unwrap_or(content), shown_text, &mut Edits::new());
-    if emptied && part.is_none() && !message.calls.is_empty() {
-        // Beside calls, providers take no content but not an empty one.
-        edits.replace(member(body, json::span(body, content.get())), "");
-    } else {
+    if !emptied {
         cut_prefix(body, part.unwrap_or(content), shown_text, edits);
+    } else if part.is_none() && !message.calls.is_empty() {
+        // Beside calls, providers take no content but not an empty one. Without calls there must be some: it stays.
+        edits.replace(member(body, json::span(body, content.get())), "");
     }
 }
 

@@ -183,7 +183,7 @@ impl Splice<'_> {
 
     /// Takes from a delta what the client must not see (again). Was there such a thing?
     fn delta(&self, frame: &Frame, delta: &Object<'_>, said: &mut Members<'_>) -> bool {
-        let mut changed = self.role_known && self.past.legs > 0 && said.remove("role");
+        let mut changed = self.role_known && said.remove("role");
         if self.mute && frame.speaks() {
             changed |= said.remove("content");
             changed |= REASONING.into_iter().fold(false, |removed, key| removed | said.remove(key));

@@ -1,0 +1,113 @@
+//! Golden files: what a request becomes, and what a client sees of a reply, whole
+//! and readable side by side. The files of `tests/wire/openai` are the cases:
+//!
+//! * `x.json`: the body of a request, rewritten as [`openai::request`] says;
+//! * `x.sse`, `x.whole`: the legs of a reply, cut at lines `=== leg`.
+//!
+//! A new case is a new file; `INSTA_UPDATE=always` writes its snapshot.
+
+mod openai {
+    use std::path::{Path, PathBuf};
+
+    use packlight::wire::reply::Framing;
+    use packlight::wire::request::{Answer, Exchange, FindTools, Restored, Rewrite, Slot};
+    use packlight::wire::view::{Role, ToolKind};
+    use packlight::wire::{Assembler, Format};
+
+    #[test]
+    fn requests() {
+        each("json", request);
+    }
+
+    #[test]
+    fn streamed_replies() {
+        each("sse", |text| reply(text, Framing::Sse));
+    }
+
+    #[test]
+    fn replies_in_one_document() {
+        each("whole", |text| reply(text, Framing::Whole));
+    }
+
+    /// Every second function and all fixed entries are bound, `find_tools` last; the first reply is given back a
+    /// search, and another search stands at the end.
+    fn request(body: &str) -> String {
+        let view = Format::OpenAi.view(body.as_bytes(), "/v1/chat/completions").expect("view");
+        let tools = view.tools.iter().enumerate();
+        let bound = tools.filter(|(at, tool)| tool.kind == ToolKind::Fixed || at % 2 == 0);
+        let block: Vec<Slot> = bound.map(|(at, _)| Slot::Roster(at)).chain([Slot::FindTools]).collect();
+        let find_tools = FindTools { name: "find_tools".into(), description: "Finds \"tools\": list_notes".into() };
+        let replied = view.messages.iter().position(|message| message.role == Role::Assistant);
+        let restored: Vec<Restored> = replied
+            .into_iter()
+            .map(|at| Restored { run: at..at + 1, exchanges: vec![exchange("Let me look. ", "No such tool yet.")] })
+            .collect();
+        let rewrite = Rewrite {
+            block: &block,
+            find_tools: Some(&find_tools),
+            restored: &restored,
+            appended: &[exchange("", "")],
+            max_tokens: Some(1024),
+        };
+        let written = Format::OpenAi.rewrite(body, &view, &rewrite);
+        Format::OpenAi.view(written.as_bytes(), "/v1/chat/completions").expect("a request again");
+        written
+    }
+
+    fn exchange(text: &str, reasoning: &str) -> Exchange {
+        Exchange {
+            said: r#"{"role":"assistant","tool_calls":[{"id":"find_tools:0","type":"function","function":{"name":"find_tools","arguments":"{}"}}]}"#.into(),
+            answers: vec![Answer { id: "find_tools:0".into(), name: "find_tools".into(), text: "list_notes: \"all\"".into() }],
+            text: text.into(),
+            reasoning: reasoning.into(),
+            mixed: false,
+            found: Vec::new(),
+        }
+    }
+
+    fn reply(text: &str, framing: Framing) -> String {
+        let legs: Vec<&str> = text.split("=== leg\n").collect();
+        let mut assembler = Assembler::new(Format::OpenAi, framing, "find_tools", false);
+        let (mut out, mut report) = (Vec::new(), String::new());
+        for (number, leg) in legs.iter().enumerate() {
+            assembler.feed(leg.as_bytes(), &mut out);
+            let leg = assembler.end_leg();
+            report.push_str(&format!("{leg:#?}\n"));
+            if !leg.searches.is_empty() {
+                let answers = leg.searches.iter().map(|search| Answer {
+                    id: search.id.clone(),
+                    name: "find_tools".into(),
+                    text: "found".into(),
+                });
+                let exchange = assembler.exchange(answers.collect(), vec!["x".into()]);
+                report.push_str(&format!("said: {}\n", exchange.said));
+            }
+            if number + 1 < legs.len() {
+                assembler.next_leg();
+            }
+        }
+        assembler.close(&mut out);
+        let out = String::from_utf8(out).expect("UTF-8");
+        assert!(!out.contains("find_tools"), "{out}");
+        let (text, calls) = assembler.visible();
+        format!("{out}\n--- visible: {text:?} {calls:?}\n--- legs\n{report}")
+    }
+
+    fn each(extension: &str, run: impl Fn(&str) -> String) {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/wire/openai");
+        let files = std::fs::read_dir(&folder).expect("the folder of cases");
+        let mut cases: Vec<PathBuf> = files.map(|file| file.expect("a file").path()).collect();
+        cases.retain(|path| path.extension().is_some_and(|own| own == extension));
+        cases.sort();
+        assert!(!cases.is_empty());
+        let mut settings = insta::Settings::clone_current();
+        settings.set_snapshot_path(&folder);
+        settings.set_prepend_module_to_snapshot(false);
+        settings.set_omit_expression(true);
+        for path in cases {
+            let name = path.file_name().and_then(|name| name.to_str()).expect("a name").to_owned();
+            let text = std::fs::read_to_string(&path).expect("text");
+            settings.bind(|| insta::assert_snapshot!(name, run(&text)));
+        }
+    }
+}
