@@ -1,11 +1,12 @@
 //! The one client to the providers: pooled, HTTP/2 where it is offered, and no limit on how long a reply may take.
-//! NOT retries of a request that has left, NOT what a reply means.
+//! NOT retries of a request that may have had an effect, NOT what a reply means.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use http::uri::{PathAndQuery, Scheme};
 use http::{HeaderMap, HeaderValue, Request, Response, Uri, header::HOST};
+use http_body::Body as _;
 use hyper::body::Incoming;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
@@ -92,18 +93,39 @@ impl Upstreams {
     /// dropped after it, the request is cancelled upstream.
     pub async fn send(&self, target: Target<'_>, head: Head, body: Body) -> Result<Response<Incoming>, SendError> {
         let base = &target.upstream.url;
+        let client = if head.upgrade { &self.upgrades } else { &self.client };
+        let headers =
+            if base.scheme == Scheme::HTTP || head.upgrade { with_host(head.headers, base) } else { head.headers };
         let mut request = Request::new(body);
         *request.method_mut() = head.method;
         *request.uri_mut() = uri(base, target.path)?;
-        *request.headers_mut() =
-            if base.scheme == Scheme::HTTP || head.upgrade { with_host(head.headers, base) } else { head.headers };
+        *request.headers_mut() = headers;
         *request.extensions_mut() = head.extensions;
-        let client = if head.upgrade { &self.upgrades } else { &self.client };
-        client.request(request).await.map_err(|error| {
+        let again = repeatable(&request);
+        let failed = match (client.request(request).await, again) {
+            (Ok(reply), _) => return Ok(reply),
+            (Err(error), Some(again)) if !error.is_connect() => client.request(again).await,
+            (Err(error), _) => Err(error),
+        };
+        failed.map_err(|error| {
             let why = root_cause(&error);
             if error.is_connect() { SendError::Connect(why) } else { SendError::Broken(why) }
         })
     }
+}
+
+/// The same request once more, for a server that closes a connection just when it is used again: only what changes
+/// nothing and has no body (RFC 9110, 9.2.2). A chat request may have been paid for, so it is never repeated.
+fn repeatable(request: &Request<Body>) -> Option<Request<Body>> {
+    if !request.method().is_safe() || !request.body().is_end_stream() {
+        return None;
+    }
+    let mut again = Request::new(Body::empty());
+    again.method_mut().clone_from(request.method());
+    again.uri_mut().clone_from(request.uri());
+    again.headers_mut().clone_from(request.headers());
+    again.extensions_mut().clone_from(request.extensions());
+    Some(again)
 }
 
 /// Shorter than the idle time of the servers we know (nginx 75 s): a request never meets a connection that is closing.
