@@ -1,6 +1,7 @@
 //! The store that replicas share. Every operation, connecting included, ends within one deadline; while the server is
 //! known to be away a miss costs nothing. NOT a retry loop: the caller goes on without the value.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -32,6 +33,8 @@ pub struct Redis {
     failures: Failures,
     link: watch::Sender<Link>,
     upkeep: Mutex<Upkeep>,
+    /// It failed and has not answered since: said once, not with each request.
+    away: AtomicBool,
 }
 
 /// Name and value, as the server has them.
@@ -78,6 +81,7 @@ impl Redis {
             failures: Failures::default(),
             link: watch::Sender::new(Link::Down),
             upkeep: Mutex::default(),
+            away: AtomicBool::new(false),
         })
     }
 
@@ -104,12 +108,17 @@ impl Redis {
             }
         };
         match tokio::time::timeout_at(give_up, commands.query_async(&mut connection)).await {
-            Ok(Ok(value)) => Some(value),
+            Ok(Ok(value)) => {
+                if self.away.load(Ordering::Relaxed) && self.away.swap(false, Ordering::Relaxed) {
+                    tracing::info!("redis answers again");
+                }
+                Some(value)
+            }
             Ok(Err(error)) => {
                 if !is_answer(&error) {
                     self.drop_link(serial);
                 }
-                tracing::debug!(kind = ?error.kind(), "redis failed");
+                tracing::debug!(kind = ?error.kind(), "redis refused a command");
                 None
             }
             // A peer that vanished without a word never errs: the connection goes with the silence.
@@ -162,7 +171,12 @@ impl Redis {
                 let connecting = client.get_multiplexed_async_connection_with_config(&config);
                 match tokio::time::timeout(CONNECT, connecting).await {
                     Ok(Ok(connection)) => link.send_replace(Link::Up(serial, connection)),
-                    Ok(Err(_)) | Err(_) => link.send_replace(Link::Down),
+                    Ok(Err(error)) => {
+                        // A wrong password shows here, as its kind.
+                        tracing::debug!(kind = ?error.kind(), "redis refused the connection");
+                        link.send_replace(Link::Down)
+                    }
+                    Err(_) => link.send_replace(Link::Down),
                 };
             })));
         }
@@ -180,11 +194,10 @@ impl Redis {
     }
 
     fn rest(&self) {
-        let mut upkeep = self.upkeep.lock().unwrap_or_else(PoisonError::into_inner);
-        if upkeep.resting.is_none_or(|until| until <= Instant::now()) {
-            tracing::warn!("redis did not answer in time: going on without it for a moment");
+        if !self.away.swap(true, Ordering::Relaxed) {
+            tracing::warn!("redis cannot be reached or does not answer in time: going on without it until it does");
         }
-        upkeep.resting = Some(Instant::now() + self.rest);
+        self.upkeep.lock().unwrap_or_else(PoisonError::into_inner).resting = Some(Instant::now() + self.rest);
     }
 }
 
