@@ -2,6 +2,7 @@
 
 mod history;
 mod member;
+mod nest;
 pub mod reply;
 pub mod view;
 pub mod write;

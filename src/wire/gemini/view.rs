@@ -9,7 +9,8 @@ use std::borrow::Cow;
 use serde_json::value::RawValue;
 
 use crate::wire::WireError;
-use crate::wire::json::{Object, elements, is_null, span, string};
+use crate::wire::gemini::nest::{self, Entry, Item, List, listed};
+use crate::wire::json::{Object, is_null, span, string};
 use crate::wire::view::{
     AnswerView, CallView, ChatView, Choice, Group, Layout, MessageView, Role, ToolKind, ToolView, Traits,
 };
@@ -34,8 +35,9 @@ pub fn view<'a>(body: &'a str, path: &'a str) -> Result<ChatView<'a>, WireError>
     let messages = match one(&object, "contents", "contents")? {
         Some(value) => {
             layout.messages = span(body, value.get());
-            let contents = elements(value).ok_or(WireError::Shape("contents"))?;
-            contents.into_iter().map(|content| message(body, content)).collect::<Result<_, _>>()?
+            let contents = value.get().starts_with('[').then(|| nest::read(body, value)).flatten();
+            let contents = contents.ok_or(WireError::Shape("contents"))?;
+            contents.into_iter().map(message).collect::<Result<_, _>>()?
         }
         None => Vec::new(),
     };
@@ -79,59 +81,48 @@ fn generation(body: &str, raw: &RawValue, traits: &mut Traits, layout: &mut Layo
 
 fn tools<'a>(body: &str, value: &'a RawValue, layout: &mut Layout) -> Result<Vec<ToolView<'a>>, WireError> {
     layout.tools = span(body, value.get());
-    let entries = listed(value);
+    let entries = nest::read(body, value).ok_or(WireError::Shape("tools"))?;
     let mut tools = Vec::new();
-    for (group, entry) in entries.into_iter().enumerate() {
-        let whole = span(body, entry.get());
-        let object = Object::of(entry);
-        let declarations = match &object {
-            Some(object) => one(object, "functionDeclarations", "function_declarations")?,
-            None => None,
-        };
-        let declared = match declarations {
-            Some(list) => elements(list).ok_or(WireError::Shape("functionDeclarations"))?,
-            None => Vec::new(),
-        };
-        let mixed = object.is_some_and(|object| {
-            let of_functions = |key: &str| key == "functionDeclarations" || key == "function_declarations";
-            object.0.iter().any(|(key, value)| !of_functions(key) && !is_null(value))
-        });
-        for declaration in &declared {
-            tools.push(function(body, declaration, group)?);
-        }
-        let mut group = Group { span: whole.clone(), declarations: 0..0, mixed };
-        match declarations {
-            Some(list) if !declared.is_empty() => group.declarations = span(body, list.get()),
-            _ => tools.push(ToolView {
+    for (index, entry) in entries.into_iter().enumerate() {
+        let mixed = entry.members.0.iter().any(|(_, value)| !is_null(value));
+        let list = only_list(entry.lists, "functionDeclarations")?;
+        let mut group = Group { span: entry.span.clone(), declarations: 0..0, mixed };
+        if list.items.is_empty() {
+            tools.push(ToolView {
                 kind: ToolKind::Fixed,
                 name: Cow::Borrowed(""),
                 description: Cow::Borrowed(""),
                 parameters: None,
-                span: whole,
-                group: layout.groups.len(),
-            }),
+                span: entry.span,
+                group: index,
+            });
+        } else {
+            group.declarations = list.span;
+        }
+        for declaration in list.items {
+            tools.push(function(declaration, index)?);
         }
         layout.groups.push(group);
     }
     Ok(tools)
 }
 
-fn function<'a>(body: &str, raw: &'a RawValue, group: usize) -> Result<ToolView<'a>, WireError> {
-    let object = Object::of(raw).ok_or(WireError::Shape("functionDeclarations"))?;
+fn only_list<'a>(lists: Vec<List<'a>>, name: &'static str) -> Result<List<'a>, WireError> {
+    match lists.len() {
+        0 | 1 => Ok(lists.into_iter().next().unwrap_or_default()),
+        _ => Err(WireError::Duplicate(name)),
+    }
+}
+
+fn function(declaration: Item<'_>, group: usize) -> Result<ToolView<'_>, WireError> {
+    let Item { object, span } = declaration;
     let name = one(&object, "name", "name")?.and_then(string).ok_or(WireError::Shape("functionDeclarations"))?;
     let description = one(&object, "description", "description")?.and_then(string).unwrap_or_default();
     let parameters = match one(&object, "parameters", "parameters")? {
         Some(schema) => Some(schema),
         None => one(&object, "parametersJsonSchema", "parameters_json_schema")?,
     };
-    Ok(ToolView {
-        kind: ToolKind::Function,
-        name,
-        description,
-        parameters: parameters.map(RawValue::get),
-        span: span(body, raw.get()),
-        group,
-    })
+    Ok(ToolView { kind: ToolKind::Function, name, description, parameters: parameters.map(RawValue::get), span, group })
 }
 
 fn choice<'a>(raw: &'a RawValue, traits: &mut Traits) -> Result<Choice<'a>, WireError> {
@@ -156,15 +147,13 @@ fn choice<'a>(raw: &'a RawValue, traits: &mut Traits) -> Result<Choice<'a>, Wire
     })
 }
 
-fn message<'a>(body: &str, raw: &'a RawValue) -> Result<MessageView<'a>, WireError> {
-    let content = Object::of(raw).ok_or(WireError::Shape("contents"))?;
-    let said_by = one(&content, "role", "role")?.and_then(string).unwrap_or_default();
+fn message(content: Entry<'_>) -> Result<MessageView<'_>, WireError> {
+    let said_by = one(&content.members, "role", "role")?.and_then(string).unwrap_or_default();
     let mut message =
-        MessageView { role: Role::User, texts: vec![], calls: vec![], answers: vec![], span: span(body, raw.get()) };
-    let parts = one(&content, "parts", "parts")?.map(listed).unwrap_or_default();
+        MessageView { role: Role::User, texts: vec![], calls: vec![], answers: vec![], span: content.span };
+    let parts = only_list(content.lists, "parts")?.items;
     let count = parts.len();
-    for part in parts {
-        let part = Object::of(part).ok_or(WireError::Shape("parts"))?;
+    for Item { object: part, .. } in parts {
         let text = one(&part, "text", "text")?.and_then(string);
         message.texts.extend(text.filter(|_| !part.is_true("thought")));
         if let Some(call) = one(&part, "functionCall", "function_call")? {
@@ -196,11 +185,6 @@ fn message<'a>(body: &str, raw: &'a RawValue) -> Result<MessageView<'a>, WireErr
 fn one<'a>(object: &Object<'a>, camel: &'static str, snake: &'static str) -> Result<Option<&'a RawValue>, WireError> {
     let found = object.only(camel, snake).map_err(|_| WireError::Duplicate(camel))?;
     Ok(found.filter(|raw| !is_null(raw)))
-}
-
-/// The elements of an array; of anything else, itself: one object where a list is due is a list of one.
-fn listed(raw: &RawValue) -> Vec<&RawValue> {
-    elements(raw).unwrap_or_else(|| vec![raw])
 }
 
 /// A count, also as the string that Google's reader takes for one.
