@@ -15,7 +15,7 @@ fn streams() -> Vec<Vec<String>> {
         DONE.to_owned(),
     ]
     .concat();
-    let base = vec![
+    let base = [
         vec![format!("{odd}{}", call_leg())],
         vec![search_leg(), format!("{odd}{}", call_leg())],
         vec![search_leg(), search_leg(), call_leg()],
