@@ -8,11 +8,8 @@ mod support;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use serde_json::{Value, json};
-
+use support::model;
 use support::provider::Provider;
-use support::received::Received;
-use support::reply::Reply;
 use support::roster;
 use support::sidecar::Sidecar;
 
@@ -48,10 +45,10 @@ fn genai_node() {
 
 /// Runs a client that holds so many conversations, and checks what reached the provider.
 fn check(runtime: &Path, script: &str, style: &str, conversations: usize) {
-    let rules = Provider::new().answer(model);
+    let rules = Provider::new().answer(model::wants);
     let provider = if style == "compat" { rules.signatures().start() } else { rules.start() };
     let sidecar = Sidecar::over(&provider).set("narrow.max_retrieved_tools", "3").start();
-    let (base, model, tools) = match style {
+    let (base, name, tools) = match style {
         "kimi" => (sidecar.base("kimi/v1"), "kimi-k2.6", roster::openai()),
         "compat" => (sidecar.base("gemini/v1beta/openai"), "gemini-3-pro", roster::openai()),
         _ => (sidecar.base("gemini"), "gemini-3-pro", roster::gemini()),
@@ -62,7 +59,7 @@ fn check(runtime: &Path, script: &str, style: &str, conversations: usize) {
         .env_clear()
         .envs(std::env::vars().filter(|(key, _)| !key.to_ascii_lowercase().ends_with("_proxy")))
         .env("BASE_URL", base)
-        .env("MODEL", model)
+        .env("MODEL", name)
         .env("STYLE", style)
         .env("TOOLS", tools.to_string())
         .env("PYTHONIOENCODING", "utf-8")
@@ -89,29 +86,6 @@ fn check(runtime: &Path, script: &str, style: &str, conversations: usize) {
     let requests = 4.0 * conversations as f64;
     assert_eq!(metrics.value("packlight_requests_total", &[("action", "narrowed")]), requests, "{script}");
     assert_eq!(metrics.value("packlight_find_tools_total", &[("outcome", "found")]), conversations as f64);
-}
-
-/// The scripted model: it wants the tool whose number stands in the message, calls it when it is declared, else looks for it.
-fn model(request: &Received) -> Reply {
-    let asked = request.asked();
-    let want = asked.split_once("want=").and_then(|(_, n)| n.trim().parse::<usize>().ok());
-    let want = want.and_then(|n| roster::TOOLS.get(n)).map_or("", |(name, _)| name);
-    let searched =
-        request.messages().last().is_some_and(|m| m.to_string().contains("find_tools") || is_search(request, m));
-    let arguments = json!({"value": "größe"});
-    match (request.reports() && !searched, request.declares(want)) {
-        (true, _) => Reply::text("Finished."),
-        (false, true) if searched => Reply::text("Found.").and_call(want, arguments),
-        (false, true) => Reply::call(want, arguments),
-        (false, false) => Reply::text("Let me look. ").and_find("locks the front door of the house"),
-    }
-}
-
-/// Does an OpenAI tool message answer `find_tools`?
-fn is_search(request: &Received, result: &Value) -> bool {
-    let id = &result["tool_call_id"];
-    let calls = request.messages().iter().flat_map(|m| support::received::list(&m["tool_calls"])).collect::<Vec<_>>();
-    id.is_string() && calls.iter().rev().find(|c| c["id"] == *id).is_some_and(|c| c["function"]["name"] == "find_tools")
 }
 
 fn folder() -> PathBuf {

@@ -30,6 +30,7 @@
 pub mod client;
 pub mod embeddings;
 pub mod gemini;
+pub mod model;
 pub mod openai;
 pub mod provider;
 pub mod received;
