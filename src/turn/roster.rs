@@ -88,7 +88,7 @@ impl Roster {
                 group: tool.group,
             });
         }
-        let directory = directory(policy.directory, &documents, &categories);
+        let directory = directory(policy, &documents, &categories);
         Self { entries, by_name, documents: Arc::new(documents), tool_of, directory, fingerprint: hasher.finish() }
     }
 
@@ -211,11 +211,15 @@ fn summary(description: &str) -> String {
 }
 
 /// What can be found, compactly. A function of roster and policy alone, so that it is byte-stable in a conversation.
-fn directory(kind: Directory, documents: &[Document], categories: &[String]) -> String {
-    match kind {
+fn directory(policy: &Policy, documents: &[Document], categories: &[String]) -> String {
+    match policy.directory {
         Directory::None => String::new(),
         Directory::Names if documents.len() <= DIRECTORY_NAMES => {
-            let names: Vec<&str> = documents.iter().map(|document| document.name.as_str()).collect();
+            let mut names: Vec<&str> = documents.iter().map(|document| document.name.as_str()).collect();
+            if policy.order == Order::Name {
+                // A shuffled roster must not change a byte of the block.
+                names.sort_unstable();
+            }
             format!("Tools that can be found: {}.", names.join(", "))
         }
         Directory::Names | Directory::Groups => {
@@ -301,7 +305,7 @@ mod tests {
             (0..70).map(|n| format!("{}_{n}", if n % 2 == 0 { "git" } else { "driveFile" })).collect();
         let documents: Vec<Document> =
             names.iter().map(|name| Document { name: name.clone(), ..Document::default() }).collect();
-        let text = directory(Directory::Names, &documents, &vec![String::new(); 70]);
+        let text = directory(&test_policy(), &documents, &vec![String::new(); 70]);
         assert_eq!(text, "70 tools can be found, by group: drive (35), git (35).");
     }
 

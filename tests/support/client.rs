@@ -132,7 +132,9 @@ impl Exchange {
 
     /// Reads on until the body so far holds `text`. Panics when it ends before.
     pub fn read_until(&mut self, text: &str) {
+        let start = std::time::Instant::now();
         while !String::from_utf8_lossy(&self.response.body).contains(text) {
+            assert!(start.elapsed() < PATIENCE, "{text:?} never came: {}", self.response.text());
             assert!(self.next().is_some(), "the body ended without {text:?}: {}", self.response.text());
         }
     }
