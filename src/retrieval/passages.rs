@@ -6,7 +6,7 @@
 
 /// The passages of a message in order, none blank. A short message is one passage, byte for byte.
 pub fn cut(text: &str) -> Vec<String> {
-    if weight(text) <= LONGEST {
+    if weight_of(text) <= LONGEST {
         return if text.trim().is_empty() { Vec::new() } else { vec![text.to_owned()] };
     }
     let mut out = Vec::new();
@@ -48,9 +48,13 @@ fn windows(text: &str) -> Vec<(usize, usize)> {
     vec![(0, text.floor_char_boundary(WINDOW)), (text.ceil_char_boundary(text.len() - WINDOW), text.len())]
 }
 
-fn weight(text: &str) -> usize {
-    // Han and kana take three bytes in UTF-8, as do the few others that tokenise as densely.
-    text.chars().map(|c| if matches!(c as u32, 0x2E80..=0xA4CF | 0xF900..=0xFAFF | 0x20000..) { 3 } else { 1 }).sum()
+/// A character in units of [`LONGEST`]. Han, kana and the few others that tokenise as densely count three.
+pub(super) fn weight(c: char) -> usize {
+    if matches!(c as u32, 0x2E80..=0xA4CF | 0xF900..=0xFAFF | 0x20000..) { 3 } else { 1 }
+}
+
+fn weight_of(text: &str) -> usize {
+    text.chars().map(weight).sum()
 }
 
 fn paragraphs(text: &str) -> Vec<&str> {
@@ -73,13 +77,13 @@ fn paragraphs(text: &str) -> Vec<&str> {
 fn pack(paragraph: &str, out: &mut Vec<String>) {
     let mut passage = String::new();
     for line in paragraph.lines() {
-        let pieces = if weight(line) <= LONGEST { vec![line] } else { sentences(line) };
+        let pieces = if weight_of(line) <= LONGEST { vec![line] } else { sentences(line) };
         for piece in pieces.into_iter().flat_map(crumbs) {
             let piece = piece.trim();
             if piece.is_empty() {
                 continue;
             }
-            if !passage.is_empty() && weight(&passage) + 1 + weight(piece) > LONGEST {
+            if !passage.is_empty() && weight_of(&passage) + 1 + weight_of(piece) > LONGEST {
                 out.push(std::mem::take(&mut passage));
             }
             if !passage.is_empty() {
@@ -113,10 +117,10 @@ fn sentences(line: &str) -> Vec<&str> {
 /// A sentence that is too long, in pieces that fit, cut at spaces where there are any.
 fn crumbs(sentence: &str) -> Vec<&str> {
     let (mut out, mut rest) = (Vec::new(), sentence);
-    while weight(rest) > LONGEST {
+    while weight_of(rest) > LONGEST {
         let (mut sum, mut hard, mut soft) = (0, rest.len(), None);
         for (at, c) in rest.char_indices() {
-            sum += weight(c.encode_utf8(&mut [0; 4]));
+            sum += weight(c);
             if sum > LONGEST {
                 hard = at;
                 break;
@@ -151,7 +155,7 @@ mod tests {
         let passages = cut(&text);
         assert_eq!(passages.first().map(String::as_str), Some("Open a ticket for this:"));
         assert_eq!(passages.last().map(String::as_str), Some("Thanks!"));
-        assert!(passages.iter().all(|passage| weight(passage) <= LONGEST));
+        assert!(passages.iter().all(|passage| weight_of(passage) <= LONGEST));
         assert!((5..=7).contains(&passages.len()), "{}", passages.len());
     }
 
@@ -170,8 +174,8 @@ mod tests {
         #[test]
         fn passages_fit_and_lose_no_word(text in "(\\PC{0,12}[ \n.。\t]{0,3}){0,80}") {
             let passages = cut(&text);
-            if weight(&text) > LONGEST {
-                prop_assert!(passages.iter().all(|p| weight(p) <= LONGEST));
+            if weight_of(&text) > LONGEST {
+                prop_assert!(passages.iter().all(|p| weight_of(p) <= LONGEST));
             }
             let squeeze = |s: &str| s.chars().filter(|c| !c.is_whitespace()).collect::<String>();
             prop_assert_eq!(squeeze(&passages.concat()), squeeze(&text));
