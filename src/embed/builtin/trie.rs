@@ -21,16 +21,18 @@ pub struct Trie {
 impl Trie {
     /// Of `pieces`, which may be empty or repeat themselves: the first of equals counts, the empty one never.
     #[must_use]
-    pub fn new(mut pieces: Vec<(&[u8], u32)>) -> Self {
+    pub fn new(pieces: Vec<(&[u8], u32)>) -> Self {
+        // By their first bytes as a number: that decides nearly always, without a look at the text.
+        let mut pieces: Vec<_> = pieces.into_iter().map(|(piece, number)| (leading(piece), piece, number)).collect();
         pieces.sort_unstable();
         let mut trie = Self { children: Vec::new(), labels: vec![0], pieces: vec![NONE] };
         // Per node in the order of nodes: the pieces that run through it, and how many of their bytes are behind it.
-        let mut pending: VecDeque<(&[(&[u8], u32)], usize)> = VecDeque::from([(pieces.as_slice(), 0)]);
+        let mut pending: VecDeque<(&[(u64, &[u8], u32)], usize)> = VecDeque::from([(pieces.as_slice(), 0)]);
         while let Some((through, depth)) = pending.pop_front() {
             trie.children.push(trie.labels.len() as u32);
-            let longer = through.partition_point(|(piece, _)| piece.len() <= depth);
-            for group in through.get(longer..).unwrap_or_default().chunk_by(|a, b| a.0.get(depth) == b.0.get(depth)) {
-                let Some((piece, number)) = group.first() else { continue };
+            let longer = through.partition_point(|(_, piece, _)| piece.len() <= depth);
+            for group in through.get(longer..).unwrap_or_default().chunk_by(|a, b| a.1.get(depth) == b.1.get(depth)) {
+                let Some((_, piece, number)) = group.first() else { continue };
                 let Some(label) = piece.get(depth) else { continue };
                 trie.labels.push(*label);
                 trie.pieces.push(if piece.len() == depth + 1 { *number } else { NONE });
@@ -57,6 +59,13 @@ impl Trie {
         let (start, end) = (*self.children.get(node)? as usize, *self.children.get(node + 1)? as usize);
         Some(start + self.labels.get(start..end)?.binary_search(&byte).ok()?)
     }
+}
+
+/// The first eight bytes, so that numbers compare as texts do as far as they reach.
+fn leading(piece: &[u8]) -> u64 {
+    let mut bytes = [0; 8];
+    bytes.iter_mut().zip(piece).for_each(|(byte, from)| *byte = *from);
+    u64::from_be_bytes(bytes)
 }
 
 #[cfg(test)]

@@ -1,0 +1,160 @@
+//! What does a query cost? One text of 20 tokens, one thread.
+//!
+//! A time alone says little about the code: machines differ and neighbours disturb. So the same run times a yardstick,
+//! round by round in turn with the embedding: the bare matrix products of a forward pass on the same `gemm` crate,
+//! 12 layers x (20x384 by 384x1152, 384x384, 384x1536, and 20x1536 by 1536x384), each layer with its own weights,
+//! plain row-major, so that the same 85 MB come from memory. What a disturbance does to one it does to the other, and
+//!
+//! ```text
+//! ratio = p50 of the embedding / p50 of the products
+//! ```
+//!
+//! is what all the rest costs (attention, norms, erf, softmax, tokens, reading words from the file): at most 1.2 is
+//! asked. It can fall below 1: the embedder lays its weights out for `gemm`, the yardstick does not.
+//!
+//! `cargo bench --bench embed [-- ROUNDS]`; needs `make model`.
+
+use std::hint::black_box;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use packlight::embed::builtin::forward::Scratch;
+use packlight::embed::builtin::{Builtin, FILE_NAME};
+
+const TOKENS: usize = 20;
+const QUERY: &str = "Move the meeting with the new supplier to Friday morning and tell the whole team";
+const LAYERS: usize = 12;
+/// Inputs and outputs of a layer's products.
+const PRODUCTS: [(usize, usize); 4] = [(384, 1152), (384, 384), (384, 1536), (1536, 384)];
+const ASKED_RATIO: f64 = 1.2;
+
+fn main() -> ExitCode {
+    let rounds = std::env::args().skip(1).find_map(|argument| argument.parse().ok()).unwrap_or(100);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("models").join(FILE_NAME);
+    let before = resident_mb();
+    let begun = Instant::now();
+    let builtin = match Builtin::load(&path) {
+        Ok(builtin) => builtin,
+        Err(error) => {
+            eprintln!("{error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let loaded = begun.elapsed();
+    let tokens = builtin.tokens(QUERY).len();
+    assert_eq!(tokens, TOKENS, "the query's length in tokens");
+
+    let mut scratch = Scratch::default();
+    embed(&builtin, &mut scratch);
+    let with_model = resident_mb();
+    let mut yardstick = Yardstick::new();
+    yardstick.run();
+
+    let (mut embeddings, mut products) = (Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        embeddings.push(timed(|| embed(&builtin, &mut scratch)));
+        products.push(timed(|| yardstick.run()));
+    }
+    embeddings.sort_unstable();
+    products.sort_unstable();
+    let ratio = at(&embeddings, 50).as_secs_f64() / at(&products, 50).as_secs_f64();
+    println!("load           {:8.1} ms (hash included)", ms(loaded));
+    println!("resident       {with_model:8.1} MB with the model, {before:.1} before");
+    println!(
+        "embedding      {:8.1} ms p50, {:.1} p99, {:.1} best",
+        ms(at(&embeddings, 50)),
+        ms(at(&embeddings, 99)),
+        ms(at(&embeddings, 0))
+    );
+    println!(
+        "bare products  {:8.1} ms p50, {:.1} p99, {:.1} best",
+        ms(at(&products, 50)),
+        ms(at(&products, 99)),
+        ms(at(&products, 0))
+    );
+    println!(
+        "ratio          {ratio:8.3} of p50 (asked: at most {ASKED_RATIO}), {TOKENS} tokens, 1 thread, {rounds} rounds"
+    );
+    if ratio <= ASKED_RATIO { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn embed(builtin: &Builtin, scratch: &mut Scratch) {
+    black_box(builtin.embed_with(black_box(QUERY), scratch).expect("a vector"));
+}
+
+/// The products and nothing else.
+struct Yardstick {
+    weights: Vec<Vec<f32>>,
+    input: Vec<f32>,
+    output: Vec<f32>,
+}
+
+impl Yardstick {
+    fn new() -> Self {
+        let shapes = (0..LAYERS).flat_map(|_| PRODUCTS);
+        // Some numbers: zeros and denormals would be another speed.
+        let numbers = |count| (0..count).map(|n| (n % 17) as f32 * 0.01 - 0.08).collect();
+        Self {
+            weights: shapes.map(|(inputs, outputs)| numbers(inputs * outputs)).collect(),
+            input: numbers(TOKENS * 1536),
+            output: vec![0.0; TOKENS * 1536],
+        }
+    }
+
+    fn run(&mut self) {
+        for (weights, (inputs, outputs)) in self.weights.iter().zip(PRODUCTS.iter().cycle()) {
+            let (inputs, outputs) = (*inputs, *outputs);
+            assert!(self.input.len() >= TOKENS * inputs && self.output.len() >= TOKENS * outputs);
+            assert!(weights.len() == inputs * outputs);
+            // SAFETY: rows of `inputs` and `outputs` numbers, TOKENS and `inputs` of them, all inside their vectors
+            // (asserted), which are three different ones.
+            unsafe {
+                gemm::gemm(
+                    TOKENS,
+                    outputs,
+                    inputs,
+                    self.output.as_mut_ptr(),
+                    1,
+                    outputs as isize,
+                    false,
+                    self.input.as_ptr(),
+                    1,
+                    inputs as isize,
+                    weights.as_ptr(),
+                    1,
+                    outputs as isize,
+                    0.0,
+                    1.0,
+                    false,
+                    false,
+                    false,
+                    gemm::Parallelism::None,
+                );
+            }
+            black_box(&mut self.output);
+        }
+    }
+}
+
+fn timed(work: impl FnOnce()) -> Duration {
+    let begun = Instant::now();
+    work();
+    begun.elapsed()
+}
+
+/// Of sorted times.
+fn at(sorted: &[Duration], percent: usize) -> Duration {
+    sorted[(sorted.len() - 1) * percent / 100]
+}
+
+fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+/// 0 where there is no /proc.
+fn resident_mb() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let kb = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().trim_end_matches(" kB").parse().ok());
+    kb.unwrap_or(0.0) / 1024.0
+}
