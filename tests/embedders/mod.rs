@@ -10,13 +10,16 @@ use hyper::body::{Bytes, Incoming};
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use packlight::embed::Settings;
+use packlight::embed::{Embeddings, Settings, Space};
 use packlight::retrieval::document::{self, Document};
 use packlight::retrieval::embedder::{EmbedError, Embedded, Embedder, Task};
-use packlight::retrieval::question::contentless_phrases;
+use packlight::retrieval::question::{Question, contentless_phrases};
+use packlight::store::Memory;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
+/// For what must happen, on a machine however busy.
+pub const PATIENT: Duration = Duration::from_secs(20);
 const DIMENSIONS: usize = 64;
 
 /// Tools that only their numbers tell apart.
@@ -52,6 +55,22 @@ pub fn vector_of(text: &str) -> Vec<f32> {
     vector[0] += 0.01;
     let norm = vector.iter().map(|number| number * number).sum::<f32>().sqrt();
     vector.iter().map(|number| number / norm).collect()
+}
+
+pub fn memory() -> Arc<Memory> {
+    Arc::default()
+}
+
+/// The tool that fits the question best.
+pub async fn best(embeddings: &Embeddings, space: &Space, text: &str) -> usize {
+    let question = Question::bare(text);
+    let vectors = embeddings.queries(&space.model, question.texts()).await.unwrap();
+    space.index.rank(&question, &vectors).first().unwrap().tool
+}
+
+/// Equal but for rounding.
+pub fn near(one: &[f32], other: &[f32]) -> bool {
+    one.len() == other.len() && one.iter().zip(other).all(|(a, b)| (a - b).abs() < 1e-5)
 }
 
 /// Fast, and without a disk.
