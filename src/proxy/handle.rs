@@ -35,10 +35,12 @@ use crate::turn::policy::Asked;
 use crate::turn::tokens;
 use crate::turn::transcript::Transcript;
 use crate::wire::view::{ChatView, Role};
-use crate::wire::{Assembler, Format};
+use crate::wire::{Assembler, Format, signature};
 
 /// How long a reply's head waits for its first byte, so that the failure of a later leg can still be its status.
 const HEAD_WAIT: Duration = Duration::from_secs(3);
+/// An error body is not read further.
+const ERROR_BYTES: usize = 64 << 10;
 /// Says of a reply what was done with its request.
 const HEADER: &str = "x-packlight";
 /// Usage headers of the first leg alone: once there may be several they would lie.
@@ -248,7 +250,7 @@ impl Chat {
     /// Sends the rewritten request, and the reply back as one.
     async fn narrowed(mut self, narrowing: Narrowing, first: Bytes, own: Bytes) -> Response<Body> {
         self.recorder.sending();
-        let reply = match narrowing.send(first).await {
+        let mut reply = match narrowing.send(first.clone()).await {
             Ok(reply) => reply,
             Err(error) => {
                 let trouble = Trouble::unreachable(&self.route.upstream, &error);
@@ -257,7 +259,10 @@ impl Chat {
         };
         if reply.status() == StatusCode::BAD_REQUEST {
             // Whatever the reason, the agent's own request may fare better, and its answer is the one to show.
-            return self.relay(Action::Full, Some(Bypass::Refused), Body::whole(own)).await;
+            match self.signed(&narrowing, &first, reply).await {
+                Some(signed) => reply = signed,
+                None => return self.relay(Action::Full, Some(Bypass::Refused), Body::whole(own)).await,
+            }
         }
         let framing = reply::framing(&reply, &self.path).filter(|_| reply.status() == StatusCode::OK);
         let (Some(framing), false) = (framing, Coding::of(reply.headers()) == Coding::Unknown) else {
@@ -298,6 +303,24 @@ impl Chat {
             Piece::Instead(_) => Err("the reply had begun".into()),
         });
         answer.map(|()| Body::made(StreamBody::new(frames)))
+    }
+
+    /// The reply to the same request with the skip value where Gemini misses signatures; `None`: that was not its
+    /// complaint, or it did not help.
+    async fn signed(
+        &mut self,
+        narrowing: &Narrowing,
+        first: &Bytes,
+        refusal: Response<Incoming>,
+    ) -> Option<Response<Incoming>> {
+        let Read::Whole(error) = coding::whole(refusal.into_body(), ERROR_BYTES).await else { return None };
+        if !signature::is_missed(&error) {
+            return None;
+        }
+        let body = signature::skipped(self.format, std::str::from_utf8(first).ok()?)?;
+        self.recorder.sending();
+        let reply = narrowing.send(body.into()).await.ok()?;
+        (reply.status() != StatusCode::BAD_REQUEST).then_some(reply)
     }
 }
 

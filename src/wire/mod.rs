@@ -8,6 +8,7 @@ pub mod json;
 pub mod openai;
 pub mod reply;
 pub mod request;
+pub mod signature;
 pub mod splice;
 pub mod sse;
 pub mod view;
