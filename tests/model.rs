@@ -72,6 +72,7 @@ fn a_text_longer_than_the_model_is_cut_at_512() {
 }
 
 #[tokio::test]
+#[expect(clippy::await_holding_lock, reason = "a runtime of its own: no other task waits on this thread")]
 async fn the_pool_answers_as_the_model_does() {
     let Some((path, _turn)) = model() else { return };
     let builtin = Builtin::load(&path).expect("the model");

@@ -198,6 +198,6 @@ mod tests {
         let remembered = [("good".to_owned(), kept), ("bad".to_owned(), b"\x00rubbish".to_vec())];
         let restored = recall(vec![place("good"), place("bad"), place("gone")], &remembered);
         assert_eq!(restored, [Restored { run: 0..1, exchanges: vec![exchange.clone()] }]);
-        assert_eq!(written(&vec![Exchange { said: "x".repeat(LARGEST), ..exchange }]), None);
+        assert_eq!(written(&[Exchange { said: "x".repeat(LARGEST), ..exchange }]), None);
     }
 }

@@ -94,6 +94,7 @@ impl Format {
 /// `feed` → `end_leg` → either `close`, or `exchange` + `next_leg` and `feed` again.
 /// A reply in which nothing was hidden leaves byte for byte as it came.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "one for a request, moved once: a box would only cost")]
 pub enum Assembler {
     OpenAi(openai::reply::Reader),
     Gemini(gemini::reply::Reader),

@@ -72,8 +72,7 @@ impl Exchange {
     pub fn read_head(stream: TcpStream) -> Self {
         let mut reader = BufReader::new(stream);
         let mut response = Response::default();
-        loop {
-            let Some(status) = line(&mut reader) else { break };
+        while let Some(status) = line(&mut reader) {
             response.status = status.split(' ').nth(1).and_then(|s| s.parse().ok()).unwrap_or(0);
             response.headers = fields(&mut reader);
             if response.status != 100 {

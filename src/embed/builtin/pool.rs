@@ -138,6 +138,7 @@ struct Job {
 }
 
 impl Shared {
+    #[expect(clippy::type_complexity, reason = "one receiver a text, named nowhere else")]
     fn enqueue(
         &self,
         texts: &[String],

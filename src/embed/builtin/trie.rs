@@ -21,6 +21,7 @@ pub struct Trie {
 impl Trie {
     /// Of `pieces`, which may be empty or repeat themselves: the first of equals counts, the empty one never.
     #[must_use]
+    #[expect(clippy::type_complexity, reason = "the queue lives for this function")]
     pub fn new(pieces: Vec<(&[u8], u32)>) -> Self {
         // By their first bytes as a number: that decides nearly always, without a look at the text.
         let mut pieces: Vec<_> = pieces.into_iter().map(|(piece, number)| (leading(piece), piece, number)).collect();

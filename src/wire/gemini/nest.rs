@@ -115,6 +115,7 @@ fn item<'a>(body: &str, object: Object<'a>) -> Option<Item<'a>> {
 }
 
 /// Where the object begins whose first key this is.
+#[expect(clippy::ptr_arg, reason = "only a borrowed key points into the body")]
 fn before_key(body: &str, key: &Cow<'_, str>) -> Option<usize> {
     let Cow::Borrowed(key) = key else { return None };
     opened(body.get(..span(body, key).start)?.strip_suffix('"')?, '{')
