@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use command::arguments::{Arguments, Command};
-use command::{failure, serve};
+use command::{demo, failure, serve};
 
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
@@ -23,6 +23,7 @@ fn main() -> ExitCode {
         None => serve::serve(&arguments.serve),
         Some(Command::Serve(arguments)) => serve::serve(&arguments),
         Some(Command::Check(arguments)) => serve::check(&arguments.file),
+        Some(Command::Demo) => demo::demo(),
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,

@@ -20,6 +20,8 @@ pub(crate) enum Command {
     Serve(Serve),
     /// Say everything that is wrong with a configuration file
     Check(Check),
+    /// See it at work: a scripted model, a CRM of 44 tools, no key
+    Demo,
 }
 
 #[derive(Debug, Args)]

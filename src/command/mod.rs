@@ -1,6 +1,7 @@
 //! The commands of the binary, one file each. Part of `main.rs`, not of the library: NOT a decision about a request.
 
 pub(crate) mod arguments;
+pub(crate) mod demo;
 pub(crate) mod failure;
 pub(crate) mod logging;
 pub(crate) mod serve;

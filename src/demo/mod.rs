@@ -41,6 +41,10 @@ pub const CATALOG: &str = include_str!("catalog.toml");
 /// The first request waits for the vectors instead of going in full: a few seconds on a slow machine, once.
 const DEADLINE: Duration = Duration::from_secs(120);
 
+/// How long a decision record is waited for: 20 x 10 ms.
+const RECORD_TRIES: usize = 20;
+const RECORD_PAUSE: Duration = Duration::from_millis(10);
+
 /// Where the sidecar listens.
 #[derive(Debug, Clone, Copy)]
 pub struct Sidecar {
@@ -76,8 +80,18 @@ pub fn settings(model: SocketAddr) -> Result<Config, DemoError> {
     Ok(config)
 }
 
-/// Plays it and shows it. True: all went as claimed.
-pub async fn run(sidecar: Sidecar, provider: &Provider, page: &mut Page<'_>) -> Result<bool, DemoError> {
+/// How it ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    AsClaimed,
+    /// The page says what did not hold.
+    NotAsClaimed,
+    /// There is no embedding model, so nothing was played.
+    NoModel,
+}
+
+/// Plays it and shows it.
+pub async fn run(sidecar: Sidecar, provider: &Provider, page: &mut Page<'_>) -> Result<Ending, DemoError> {
     let broken = |error: serde_json::Error| DemoError::Data(error.to_string());
     let raw: &RawValue = serde_json::from_str(ROSTER.trim()).map_err(broken)?;
     let roster = roster(raw)?;
@@ -88,7 +102,7 @@ pub async fn run(sidecar: Sidecar, provider: &Provider, page: &mut Page<'_>) -> 
     provider.take_received();
     if first.verdict("reason") == "model_absent" {
         page.no_model()?;
-        return Ok(false);
+        return Ok(Ending::NoModel);
     }
     page.warmed(began.elapsed())?;
     let (mut totals, mut complaints) = (Totals::default(), Vec::new());
@@ -103,7 +117,7 @@ pub async fn run(sidecar: Sidecar, provider: &Provider, page: &mut Page<'_>) -> 
     }
     page.closing(totals, &complaints)?;
     page.how_to(&bases())?;
-    Ok(complaints.is_empty())
+    Ok(if complaints.is_empty() { Ending::AsClaimed } else { Ending::NotAsClaimed })
 }
 
 fn roster(raw: &RawValue) -> Result<Roster<'_>, DemoError> {
@@ -120,13 +134,21 @@ fn roster(raw: &RawValue) -> Result<Roster<'_>, DemoError> {
 }
 
 /// What retrieval chose for a request, best first, as the sidecar's decision record has it. Only explains what was seen
-/// at the model's side; empty when it cannot be had.
+/// at the model's side; empty when it cannot be had. A record is kept when its reply is over, which the agent may see a
+/// moment earlier: so it is asked for a few times.
 async fn ranks(admin: SocketAddr, request: &str, roster: &Roster<'_>) -> Vec<String> {
-    let Ok(uri) = format!("http://{admin}/decisions").parse() else { return Vec::new() };
+    let Ok(uri) = format!("http://{admin}/decisions").parse::<http::Uri>() else { return Vec::new() };
     let client: Client<_, Empty<Bytes>> = Client::builder(TokioExecutor::new()).build_http();
-    let Ok(response) = client.get(uri).await else { return Vec::new() };
-    let Ok(body) = response.into_body().collect().await else { return Vec::new() };
-    ranks_in(&body.to_bytes(), request, roster)
+    for _ in 0..RECORD_TRIES {
+        let Ok(response) = client.get(uri.clone()).await else { return Vec::new() };
+        let Ok(body) = response.into_body().collect().await else { return Vec::new() };
+        let ranks = ranks_in(&body.to_bytes(), request, roster);
+        if !ranks.is_empty() {
+            return ranks;
+        }
+        tokio::time::sleep(RECORD_PAUSE).await;
+    }
+    Vec::new()
 }
 
 /// `decisions`: an array of records or one on each line.
