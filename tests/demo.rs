@@ -52,8 +52,9 @@ fn it_goes_as_claimed() {
     if !has_model() {
         return;
     }
-    let cache = tempfile::tempdir().expect("a folder");
-    let ended = demo(&Path::new(env!("CARGO_MANIFEST_DIR")).join("models"), cache.path());
+    // Kept between runs: an unoptimised build takes minutes to make these vectors.
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let ended = demo(&Path::new(env!("CARGO_MANIFEST_DIR")).join("models"), cache);
     let page = String::from_utf8(ended.stdout).expect("text");
     let errors = String::from_utf8_lossy(&ended.stderr);
     assert_eq!(ended.status.code(), Some(0), "{page}\n{errors}");
@@ -62,7 +63,7 @@ fn it_goes_as_claimed() {
         "2  Arabic",
         "3  A tool nobody asked for",
         "44 -> 17 + find_tools",
-        "4 legs for 3 requests",
+        "4 for 3 requests of the agent: 1 extra leg",
         "set_notifications",
         "found by the search",
         "all went as claimed",

@@ -46,12 +46,13 @@ impl<'a> Page<'a> {
     pub fn opening(&mut self, tools: usize) -> io::Result<()> {
         let title = self.bold("packlight demo");
         writeln!(self.out, "{title}: a CRM of {tools} tools, a scripted model; no key, nothing leaves this machine")?;
+        write!(self.out, "vectors of the tools (made once, then kept on disk) ... ")?;
         self.out.flush()
     }
 
     /// `took`: until the vectors were there.
     pub fn warmed(&mut self, took: Duration) -> io::Result<()> {
-        writeln!(self.out, "vectors of the tools ready in {} (made once, then kept on disk)", seconds(took))
+        writeln!(self.out, "ready in {}", seconds(took))
     }
 
     /// `ranks`: bound tools, best first, as the sidecar ranked them; empty: not known.
@@ -85,18 +86,21 @@ impl<'a> Page<'a> {
         let mut seen: BTreeSet<&str> = bound.iter().copied().collect();
         let legs: Vec<_> = played.legs().collect();
         for (index, leg) in legs.iter().enumerate() {
+            let mut found: Vec<&str> = Vec::new();
             let (what, why) = match &leg.act {
                 Act::Say(_) => ("answers", String::new()),
                 Act::Call { tool, .. } if tool == FIND_TOOLS => {
                     let next = legs.get(index + 1).map(|next| next.names()).unwrap_or_default();
-                    let found: Vec<_> = next.into_iter().filter(|name| seen.insert(name)).collect();
-                    ("find_tools", format!("answered by Packlight, unseen by the agent: {}", found.join(", ")))
+                    found.extend(next.into_iter().filter(|name| seen.insert(name)));
+                    ("find_tools", "answered by Packlight, unseen by the agent".to_owned())
                 }
                 Act::Call { tool, .. } => (tool.as_str(), self.why(tool, &bound, ranks)),
             };
             let label = if index == 0 { "model" } else { "" };
-            let line = format!("{what:<18} {:>2} tools {:>7} tokens   {why}", leg.names().len(), thousands(leg.tokens));
+            let line = format!("{what:<20} {:>2} tools {:>7} tokens   {why}", leg.names().len(), thousands(leg.tokens));
             self.row(label, line.trim_end())?;
+            let found: Vec<_> = found.iter().enumerate().map(|(rank, name)| format!("{} {name}", rank + 1)).collect();
+            self.list("  found", &found)?;
         }
         let (requests, legs) = (played.requests.len(), legs.len());
         let extra = legs.saturating_sub(requests);
@@ -150,7 +154,7 @@ impl<'a> Page<'a> {
     /// There is no model.
     pub fn no_model(&mut self) -> io::Result<()> {
         let failed = self.bad("no embedding model");
-        writeln!(self.out, "{failed}: the demo ranks tools with the builtin one, and its file is not here")?;
+        writeln!(self.out, "not made\n{failed}: the demo ranks tools with the builtin one, and its file is not here")?;
         writeln!(self.out, "   make model                fetches it once (72 MB, pinned by hash) into models/")?;
         writeln!(self.out, "   embeddings.model_path     or names a copy")?;
         writeln!(self.out, "without it Packlight serves, and sends every request as the agent wrote it")
