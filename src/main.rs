@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use command::arguments::{Arguments, Command};
-use command::{demo, failure, serve};
+use command::{demo, eval, failure, serve};
 
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
@@ -24,6 +24,7 @@ fn main() -> ExitCode {
         Some(Command::Serve(arguments)) => serve::serve(&arguments),
         Some(Command::Check(arguments)) => serve::check(&arguments.file),
         Some(Command::Demo) => demo::demo(),
+        Some(Command::Eval(arguments)) => eval::eval(arguments),
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,

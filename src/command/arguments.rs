@@ -22,6 +22,8 @@ pub(crate) enum Command {
     Check(Check),
     /// See it at work: a scripted model, a CRM of 44 tools, no key
     Demo,
+    /// Measure on labelled requests how often the selection holds the tools they need
+    Eval(Eval),
 }
 
 #[derive(Debug, Args)]
@@ -38,6 +40,28 @@ pub(crate) struct Serve {
 pub(crate) struct Check {
     /// The configuration file
     pub file: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Eval {
+    /// The roster: a `tools` array in OpenAI, Gemini, Anthropic or MCP form
+    #[arg(long, value_name = "FILE")]
+    pub catalog: PathBuf,
+    /// JSON lines of `id, lang, query | messages, expect[], tags`
+    #[arg(long, value_name = "FILE", required = true, num_args = 1..)]
+    pub cases: Vec<PathBuf>,
+    /// A catalog file: categories, keywords, the core
+    #[arg(long, value_name = "FILE")]
+    pub overlay: Option<PathBuf>,
+    /// How many tools are selected; by default as many as are served
+    #[arg(long, value_name = "NUMBER")]
+    pub k: Option<usize>,
+    /// A configuration file: the embedder
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// For a machine
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::{self, Write};
+use std::path::Path;
 
 /// `EX_USAGE`: the arguments or the settings are wrong.
 pub(crate) const WRONG: u8 = 64;
@@ -16,6 +17,12 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
+    /// `file`: `None` when there is none.
+    pub(crate) fn settings(file: Option<&Path>, problems: Vec<String>) -> Self {
+        let file = file.map_or_else(|| "environment".to_owned(), |file| file.display().to_string());
+        Self::Settings { file, problems }
+    }
+
     pub(crate) fn code(&self) -> u8 {
         match self {
             Self::Settings { .. } => WRONG,

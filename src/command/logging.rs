@@ -8,12 +8,13 @@ use tracing_subscriber::filter::LevelFilter;
 
 use super::arguments::LogFormat;
 
-/// Starts logging. `format`: by default text on a terminal and JSON elsewhere.
-pub(crate) fn start(format: Option<LogFormat>) {
+/// Starts logging. `format`: by default text on a terminal and JSON elsewhere. `ours`: our level when `RUST_LOG` names
+/// none.
+pub(crate) fn start(format: Option<LogFormat>, ours: &str) {
     let terminal = std::io::stderr().is_terminal();
     let format = format.unwrap_or(if terminal { LogFormat::Text } else { LogFormat::Json });
     let wanted = std::env::var("RUST_LOG").unwrap_or_default();
-    let filter = EnvFilter::builder().parse_lossy(directives(&wanted));
+    let filter = EnvFilter::builder().parse_lossy(directives(&wanted, ours));
     let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     match format {
         LogFormat::Text => {
@@ -25,8 +26,8 @@ pub(crate) fn start(format: Option<LogFormat>) {
 }
 
 /// What `RUST_LOG` asks for, with a bare level turned into ours.
-fn directives(wanted: &str) -> String {
-    let mut directives = vec!["warn".to_owned(), "packlight=info".to_owned()];
+fn directives(wanted: &str, ours: &str) -> String {
+    let mut directives = vec!["warn".to_owned(), format!("packlight={ours}")];
     for directive in wanted.split(',').map(str::trim).filter(|directive| !directive.is_empty()) {
         match directive.parse::<LevelFilter>() {
             Ok(level) => directives.push(format!("packlight={level}")),
@@ -42,8 +43,8 @@ mod tests {
 
     #[test]
     fn a_bare_level_is_ours_and_a_library_must_be_named() {
-        assert_eq!(directives(""), "warn,packlight=info");
-        assert_eq!(directives("trace"), "warn,packlight=info,packlight=trace");
-        assert_eq!(directives("debug, hyper=info"), "warn,packlight=info,packlight=debug,hyper=info");
+        assert_eq!(directives("", "info"), "warn,packlight=info");
+        assert_eq!(directives("trace", "info"), "warn,packlight=info,packlight=trace");
+        assert_eq!(directives("debug, hyper=info", "info"), "warn,packlight=info,packlight=debug,hyper=info");
     }
 }

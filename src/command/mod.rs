@@ -2,6 +2,9 @@
 
 pub(crate) mod arguments;
 pub(crate) mod demo;
+pub(crate) mod eval;
 pub(crate) mod failure;
-pub(crate) mod logging;
+mod logging;
+mod runtime;
 pub(crate) mod serve;
+mod sidecar;
