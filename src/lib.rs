@@ -24,6 +24,20 @@
 //! * [`config`]: a file becomes settings, or a list of problems.
 //! * [`proxy`]: the sockets. Read `proxy/handle.rs` first: one request, top to bottom.
 
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::todo,
+    clippy::unimplemented,
+    reason = "a fault of ours must end in the agent's own bytes being sent, not in a dead task"
+)]
+#![deny(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a library says nothing; commands print, the rest is logged"
+)]
+
 pub mod config;
 pub mod demo;
 pub mod embed;
@@ -31,7 +45,10 @@ pub mod eval;
 pub mod metrics;
 pub mod outcome;
 pub mod proxy;
+#[deny(clippy::disallowed_types, clippy::disallowed_methods, reason = "a pure floor")]
 pub mod retrieval;
 pub mod store;
+#[deny(clippy::disallowed_types, clippy::disallowed_methods, reason = "a pure floor")]
 pub mod turn;
+#[deny(clippy::disallowed_types, clippy::disallowed_methods, reason = "a pure floor")]
 pub mod wire;

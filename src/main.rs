@@ -1,6 +1,15 @@
 //! Arguments in, exit code out: 0 all went well, 1 it did not, 64 the arguments or the settings are wrong.
 //! NOT a command (`command/`), NOT a decision about a request.
 
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::exit,
+    reason = "what goes wrong is said in words, with an exit code"
+)]
+#![deny(clippy::print_stdout, clippy::print_stderr, reason = "`println!` dies of a closed pipe: `failure::print`")]
+
 mod command;
 
 use std::io::{self, Write};

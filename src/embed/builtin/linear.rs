@@ -51,6 +51,7 @@ pub enum Start {
 ///
 /// # Panics
 /// A layout does not fit its slice or its neighbours, which is a mistake in the caller.
+#[expect(unsafe_code, reason = "the kernel takes pointers; its contract is asserted above the call")]
 pub fn multiply(
     (target, to): (&mut [f32], Layout),
     start: Start,
