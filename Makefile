@@ -84,7 +84,7 @@ lint: ## what CI refuses: format, clippy, documentation
 
 doc: ## the documentation, its links checked
 	$(call say,doc: cargo doc)
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps --document-private-items
+	RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" $(CARGO) doc --no-deps --document-private-items
 
 fuzz-smoke: ## each fuzz target for a short while
 	$(call say,fuzz-smoke: $(SECONDS_PER_TARGET) s a target)

@@ -47,7 +47,7 @@ impl Sidecar {
             .stderr(std::fs::File::create(folder.path().join("log")).expect("a log"))
             .spawn()
             .expect("the binary");
-        let mut sidecar = Self { child, port, folder: folder, listening_after: Duration::ZERO };
+        let mut sidecar = Self { child, port, folder, listening_after: Duration::ZERO };
         while TcpStream::connect(("127.0.0.1", port)).await.is_err() {
             if let Ok(Some(status)) = sidecar.child.try_wait() {
                 let log = std::fs::read_to_string(sidecar.folder.path().join("log")).unwrap_or_default();

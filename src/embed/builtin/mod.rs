@@ -1,7 +1,7 @@
 //! The embedder that needs no key and no network: multilingual-e5-small on this machine's processor.
 //!
 //! Here: the model as a whole, where its file is looked for, and what makes a file the right one. NOT the file's format
-//! ([`file`]), NOT how a text becomes ids ([`tokenizer`]) or ids a vector ([`forward`]), NOT threads ([`pool`]).
+//! ([`mod@file`]), NOT how a text becomes ids ([`tokenizer`]) or ids a vector ([`forward`]), NOT threads ([`pool`]).
 //!
 //! Chosen for 100 languages in 72 MB. Both sides take the prefix `query: `: on 44 tools and 220 requests in five
 //! languages it finds more than the model's own pair `query: ` / `passage: ` (recall@12 .814 against .782).
