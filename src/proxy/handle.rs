@@ -22,7 +22,7 @@ use super::choose;
 use super::coding::{self, Coding, Read};
 use super::head::{self, Head};
 use super::legs::{self, Kind, Narrowing};
-use super::record::{Recorder, Watched};
+use super::record::{Recorder, Watched, marked};
 use super::relay;
 use super::reply::{self, Piece};
 use super::respond::{self, Trouble};
@@ -41,8 +41,6 @@ use crate::wire::{Assembler, Format, signature};
 const HEAD_WAIT: Duration = Duration::from_secs(3);
 /// An error body is not read further.
 const ERROR_BYTES: usize = 64 << 10;
-/// Says of a reply what was done with its request.
-const HEADER: &str = "x-packlight";
 /// Usage headers of the first leg alone: once there may be several they would lie.
 const LEG_HEADERS: [&str; 2] = ["x-msh-usage-prompt-tokens", "x-msh-usage-cached-tokens"];
 
@@ -183,6 +181,7 @@ impl Chat {
             head: self.head.clone(),
             path: path.clone(),
             body: body.clone(),
+            own: sent.clone(),
             asked,
             chosen,
             find_tools,
@@ -271,20 +270,14 @@ impl Chat {
         self.recorder.outcome.status = reply.status().as_u16();
         let mut answer = Response::new(());
         *answer.headers_mut() = reply_headers(reply.headers());
-        let mut answer = marked(answer, &self.recorder.outcome);
+        let answer = marked(answer, &self.recorder.outcome);
         let Some(source) = reply::source(reply) else { return respond::trouble(&self.path, &Trouble::Body) };
         let head_sent = Arc::new(AtomicBool::new(false));
         let pieces = reply::pieces(narrowing, source, framing, self.recorder, head_sent.clone());
         let mut pieces = Box::pin(pieces);
         let wait = if framing == crate::wire::reply::Framing::Whole { Duration::MAX } else { HEAD_WAIT };
         let begun = match tokio::time::timeout(wait, pieces.next()).await {
-            Ok(Some(Piece::Instead(instead))) => {
-                let mut instead = *instead;
-                if let Some(value) = answer.headers_mut().remove(HEADER) {
-                    instead.headers_mut().insert(HEADER, value);
-                }
-                return instead;
-            }
+            Ok(Some(Piece::Instead(instead))) => return *instead,
             Ok(Some(Piece::Data(data))) if framing == crate::wire::reply::Framing::Whole => match pieces.next().await {
                 None => return answer.map(|()| Body::whole(data)),
                 Some(piece) => vec![Piece::Data(data), piece],
@@ -335,13 +328,6 @@ fn watched(reply: Response<Incoming>, format: Format, path: &str, mut recorder: 
     parts.version = http::Version::HTTP_11;
     let answer = marked(Response::from_parts(parts, ()), &recorder.outcome);
     answer.map(|()| Body::made(Watched::new(body, reader, recorder)))
-}
-
-fn marked<B>(mut response: Response<B>, outcome: &Outcome) -> Response<B> {
-    if let Ok(value) = HeaderValue::from_str(&outcome.header()) {
-        response.headers_mut().insert(HEADER, value);
-    }
-    response
 }
 
 fn reply_headers(headers: &HeaderMap) -> HeaderMap {

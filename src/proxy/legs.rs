@@ -6,19 +6,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::Response;
+use http::{Response, StatusCode};
 use hyper::body::Incoming;
 
 use super::app::{App, Route};
 use super::body::Body;
 use super::choose::Chosen;
 use super::head::Head;
-use super::record::Recorder;
+use super::record::{self, Recorder};
+use super::relay;
+use super::reply::{self, Source};
+use super::respond::{self, Trouble};
 use super::upstream::{SendError, Target};
+use crate::outcome::Action;
 use crate::store::Op;
+use crate::turn::bypass::Bypass;
+use crate::turn::fold::Block;
 use crate::turn::policy::Asked;
 use crate::turn::{memory, search};
-use crate::wire::reply::{Call, Leg};
+use crate::wire::reply::{Call, Framing, Leg};
 use crate::wire::request::{Answer, Exchange, FindTools, Restored, Rewrite, Slot};
 use crate::wire::view::ChatView;
 use crate::wire::{Assembler, Format};
@@ -38,6 +44,8 @@ pub struct Narrowing {
     pub path: String,
     /// The agent's own JSON, decoded. Valid UTF-8.
     pub body: Bytes,
+    /// The same as it came.
+    pub own: Bytes,
     pub asked: Asked,
     pub chosen: Chosen,
     /// `None`: the model may not search (`max_discovery_legs = 0`).
@@ -78,14 +86,34 @@ impl Narrowing {
         Bytes::from(self.format.rewrite(text, view, &rewrite))
     }
 
-    /// Sends a later leg.
-    pub async fn leg(&self, kind: Kind, used: u64) -> Result<Response<Incoming>, SendError> {
-        let body = match self.format.view(&self.body, &self.path) {
-            Ok(view) => self.rewritten(&view, kind, used),
-            // It was readable when the request came, so it is now.
-            Err(error) => return Err(SendError::Path(error.to_string())),
-        };
-        self.send(body).await
+    /// Sends a later leg. `before`: the block before a search's finds, which are withdrawn if the provider rejects them.
+    pub async fn another(
+        &mut self,
+        kind: Kind,
+        framing: Framing,
+        mut before: Option<Block>,
+        recorder: &mut Recorder,
+    ) -> Result<Source, Failure> {
+        loop {
+            recorder.sending();
+            let body = match self.format.view(&self.body, &self.path) {
+                Ok(view) => self.rewritten(&view, kind, recorder.outcome.usage.completion),
+                // It was readable when the request came, so it is now.
+                Err(error) => return Err(Failure::Unsent(SendError::Path(error.to_string()))),
+            };
+            let reply = self.send(body).await.map_err(Failure::Unsent)?;
+            if reply.status() == StatusCode::BAD_REQUEST
+                && let Some(before) = before.take()
+            {
+                // One bad schema fails a whole request: the finds are the only news in it.
+                self.withdraw(before);
+                continue;
+            }
+            if reply.status() != StatusCode::OK || reply::framing(&reply, &self.path) != Some(framing) {
+                return Err(Failure::Refused(reply));
+            }
+            return reply::source(reply).ok_or_else(|| Failure::Unsent(SendError::Broken("unknown encoding".into())));
+        }
     }
 
     /// Sends a body that is ours.
@@ -136,7 +164,7 @@ impl Narrowing {
     }
 
     /// The provider rejected the leg after a search: its finds are withdrawn, and the model is told so.
-    pub fn withdraw(&mut self, before: crate::turn::fold::Block) {
+    fn withdraw(&mut self, before: Block) {
         self.chosen.block = before;
         if let Some(exchange) = self.appended.last_mut() {
             exchange.found.clear();
@@ -159,6 +187,50 @@ impl Narrowing {
         let body = std::str::from_utf8(&self.body).unwrap_or_default();
         let digest = memory::digest(&view, body, text, calls);
         self.app.store.put_field(Op::StashPut, &stash(&self.conversation), &digest, value, STASH_LIFE).await;
+    }
+}
+
+/// Why a later leg gives no reply to go on with.
+#[derive(Debug)]
+pub enum Failure {
+    Unsent(SendError),
+    /// Not 200, or not what the first leg was.
+    Refused(Response<Incoming>),
+}
+
+impl Failure {
+    pub fn status(&self) -> u16 {
+        match self {
+            Self::Unsent(_) => StatusCode::BAD_GATEWAY.as_u16(),
+            Self::Refused(reply) => reply.status().as_u16(),
+        }
+    }
+
+    /// The reply that the agent gets when it has seen nothing yet: the provider's own, headers and all; for a request
+    /// that the provider rejects, its reply to the agent's own bytes.
+    pub async fn reply(self, narrowing: &Narrowing, recorder: &mut Recorder) -> Response<Body> {
+        let reply = match self {
+            Self::Refused(reply) if reply.status() == StatusCode::BAD_REQUEST => {
+                recorder.outcome.action = Action::Full;
+                recorder.outcome.reason = Bypass::Refused.label();
+                recorder.sending();
+                let own = Body::whole(narrowing.own.clone());
+                narrowing.app.upstreams.send(narrowing.target(), narrowing.head.clone(), own).await
+            }
+            Self::Refused(reply) => Ok(reply),
+            Self::Unsent(error) => Err(error),
+        };
+        let reply = match reply {
+            Ok(reply) => {
+                recorder.replied(reply.status().as_u16());
+                relay::back(reply)
+            }
+            Err(error) => {
+                recorder.replied(0);
+                respond::trouble(&narrowing.path, &Trouble::unreachable(&narrowing.route.upstream, &error))
+            }
+        };
+        record::marked(reply, &recorder.outcome)
     }
 }
 

@@ -16,6 +16,7 @@ pub mod respond;
 pub mod shutdown;
 pub mod tls;
 pub mod tunnel;
+pub mod unexpected;
 pub mod upstream;
 
 use std::convert::Infallible;

@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use bytes::Bytes;
+use http::{HeaderValue, Response};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::body::Incoming;
 
@@ -83,6 +84,17 @@ impl Drop for Recorder {
         let Outcome { request, upstream, action, reason, status, legs, .. } = &self.outcome;
         tracing::debug!(%request, %upstream, action = action.label(), reason, status, legs, "request");
     }
+}
+
+/// Says of a reply what was done with its request.
+const HEADER: &str = "x-packlight";
+
+/// `response` with that header.
+pub fn marked<B>(mut response: Response<B>, outcome: &Outcome) -> Response<B> {
+    if let Ok(value) = HeaderValue::from_str(&outcome.header()) {
+        response.headers_mut().insert(HEADER, value);
+    }
+    response
 }
 
 /// A reply that passes untouched and is watched on its way: usage, calls.

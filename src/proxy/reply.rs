@@ -10,7 +10,7 @@ use std::time::Duration;
 use async_stream::stream;
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt, TryStreamExt};
-use http::{HeaderMap, Response, StatusCode};
+use http::{HeaderMap, Response};
 use http_body::Frame;
 use http_body_util::BodyStream;
 use hyper::body::Incoming;
@@ -19,8 +19,7 @@ use super::body::{Body, BodyError};
 use super::coding::{self, Coding};
 use super::legs::{Kind, Narrowing};
 use super::record::Recorder;
-use super::relay;
-use super::respond::{self, Trouble};
+use super::unexpected::Unexpected;
 use crate::turn::search::{self, Next};
 use crate::wire::Assembler;
 use crate::wire::reply::{Framing, Progress};
@@ -79,6 +78,7 @@ pub fn pieces(
         let mut assembler = Assembler::new(narrowing.format, framing, &name, narrowing.hold_text);
         let most = narrowing.route.policy.max_discovery_legs;
         let (mut extra, mut begun, mut hidden) = (0, false, false);
+        let mut unexpected = Unexpected::default();
         loop {
             let (mut ended, mut held) = (false, false);
             let (mut broken, mut trailers) = (None, None);
@@ -104,6 +104,9 @@ pub fn pieces(
                         Ok(data) => {
                             let mut out = Vec::new();
                             ended = assembler.feed(&data, &mut out) == Progress::Ended;
+                            if !begun && unexpected.holds(&data, &mut out) {
+                                continue;
+                            }
                             held = out.is_empty();
                             if !held {
                                 begun = true;
@@ -118,72 +121,52 @@ pub fn pieces(
             recorder.leg(&leg, Some((&narrowing.chosen.roster, &narrowing.chosen.block)));
             hidden |= !leg.searches.is_empty();
             let next = if broken.is_some() { Next::Deliver } else { search::next(&leg, extra, most) };
-            if let Next::Again { last } = next {
-                let before = narrowing.chosen.block.clone();
-                let (answers, found) = narrowing.answer(&leg, last, &mut recorder).await;
-                narrowing.appended.push(assembler.exchange(answers, found));
-                extra += 1;
+            let again = match next {
+                Next::Again { last } => {
+                    let before = narrowing.chosen.block.clone();
+                    let (answers, found) = narrowing.answer(&leg, last, &mut recorder).await;
+                    narrowing.appended.push(assembler.exchange(answers, found));
+                    extra += 1;
+                    Some((if last { Kind::Last } else { Kind::Searching }, Some(before)))
+                }
+                Next::Deliver | Next::Exhausted if !begun && unexpected.repairs(&leg, &mut narrowing) => {
+                    assembler = Assembler::new(narrowing.format, framing, &name, narrowing.hold_text);
+                    Some((Kind::Searching, None))
+                }
+                Next::Deliver | Next::Exhausted => None,
+            };
+            if let Some((kind, before)) = again {
                 if ended {
                     drain(&mut source).await;
                 }
-                let kind = if last { Kind::Last } else { Kind::Searching };
-                let mut withdrawn = false;
-                let failed = loop {
-                    recorder.sending();
-                    let used = recorder.outcome.usage.completion;
-                    let sent = {
-                        let mut sending = std::pin::pin!(narrowing.leg(kind, used));
-                        loop {
-                            tokio::select! {
-                                sent = &mut sending => break sent,
-                                () = tokio::time::sleep(KEEP_ALIVE) => {
-                                    let sign = assembler.keep_alive();
-                                    if begun && !sign.is_empty() {
-                                        yield Piece::Data(Bytes::from_static(sign));
-                                    }
+                let repairing = before.is_none();
+                let another = {
+                    let mut another = std::pin::pin!(narrowing.another(kind, framing, before, &mut recorder));
+                    loop {
+                        tokio::select! {
+                            another = &mut another => break another,
+                            () = tokio::time::sleep(KEEP_ALIVE) => {
+                                let sign = assembler.keep_alive();
+                                if begun && !sign.is_empty() {
+                                    yield Piece::Data(Bytes::from_static(sign));
                                 }
                             }
-                        }
-                    };
-                    match sent {
-                        Ok(reply) if reply.status() == StatusCode::BAD_REQUEST && !withdrawn => {
-                            // One bad schema fails a whole request: the finds are the only news in it.
-                            withdrawn = true;
-                            narrowing.withdraw(before.clone());
-                        }
-                        Ok(reply) if reply.status() == StatusCode::OK && self::framing(&reply, &narrowing.path) == Some(framing) => {
-                            match self::source(reply) {
-                                Some(next) => {
-                                    source = next;
-                                    break None;
-                                }
-                                None => break Some(Err(())),
-                            }
-                        }
-                        Ok(reply) => break Some(Ok(reply)),
-                        Err(error) => {
-                            let trouble = Trouble::unreachable(&narrowing.route.upstream, &error);
-                            if !begun && !head_sent.load(Ordering::Acquire) {
-                                recorder.replied(0);
-                                yield Piece::Instead(Box::new(respond::trouble(&narrowing.path, &trouble)));
-                                return;
-                            }
-                            break Some(Err(()));
                         }
                     }
                 };
-                match failed {
-                    None => {
-                        assembler.next_leg();
-                        continue;
+                match another {
+                    Ok(next) => {
+                        source = next;
+                        if !repairing {
+                            assembler.next_leg();
+                        }
                     }
-                    Some(Ok(reply)) if !begun && !head_sent.load(Ordering::Acquire) => {
-                        recorder.replied(reply.status().as_u16());
-                        yield Piece::Instead(Box::new(relay::back(reply)));
+                    Err(failure) if !begun && !head_sent.load(Ordering::Acquire) => {
+                        yield Piece::Instead(Box::new(failure.reply(&narrowing, &mut recorder).await));
                         return;
                     }
-                    Some(failed) => {
-                        let status = failed.map_or(502, |reply| reply.status().as_u16());
+                    Err(failure) => {
+                        let status = failure.status();
                         recorder.replied(status);
                         let mut out = Vec::new();
                         assembler.fail(&format!("the provider failed after a tool search (status {status})"), &mut out);
@@ -191,6 +174,10 @@ pub fn pieces(
                         return;
                     }
                 }
+                continue;
+            }
+            if let Some(out) = unexpected.held() {
+                yield Piece::Data(out);
             }
             if next == Next::Exhausted {
                 recorder.outcome.searches.extend(leg.searches.iter().map(|_| search::Outcome::Exhausted));
