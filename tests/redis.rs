@@ -1,10 +1,16 @@
 //! The shared store against a real redis-server, killed, frozen, restarted and filled with rubbish.
 
+mod embedders;
+
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use embedders::{Counting, documents, question_texts, settings};
+use packlight::embed::{Embeddings, Space};
+use packlight::retrieval::question::Question;
 use packlight::store::{MAX_FIELDS, Op, Redis, Store};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -82,6 +88,29 @@ impl Server {
         let mut reply = Vec::new();
         socket.read_to_end(&mut reply).unwrap();
         reply.strip_suffix(b"+OK\r\n").unwrap().to_vec()
+    }
+}
+
+impl Server {
+    /// The key of the packed buffer of this many rows, without the store's prefix.
+    fn vectors_key(&self, rows: usize) -> String {
+        let keys = String::from_utf8(self.raw(&[b"KEYS", b"pl:tool-vectors:*"])).unwrap();
+        let size = format!(":{}\r\n", rows * 64 * 4);
+        let key = keys
+            .lines()
+            .find(|line| line.starts_with("pl:") && self.raw(&[b"STRLEN", line.as_bytes()]) == size.as_bytes());
+        key.unwrap().strip_prefix("pl:").unwrap().to_owned()
+    }
+
+    /// Until the builder has left the packed buffers of the phrases and of one roster.
+    async fn published(&self) {
+        let give_up = Instant::now() + PATIENT;
+        while !self.raw(&[b"KEYS", b"pl:tool-vectors*"]).starts_with(b"*2\r\n")
+            || self.raw(&[b"KEYS", b"pl:tool-vectors-lock:*"]) != b"*0\r\n"
+        {
+            assert!(Instant::now() < give_up, "never published");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
     }
 }
 
@@ -234,4 +263,134 @@ fn a_bad_url_is_refused_without_repeating_it() {
     }
     let store = Redis::new("redis://:hunter2@127.0.0.1:1", "pl").unwrap();
     assert!(!format!("{store:?}").contains("hunter2"));
+}
+
+/// Does the space know its tools by their numbers?
+async fn assert_sound(embeddings: &Embeddings, space: &Space) {
+    for n in [0, 7, space.index.documents().len() - 1] {
+        let question = Question::bare(&format!("tool number {n}"));
+        let vectors = embeddings.queries(&space.model, question.texts()).await.unwrap();
+        assert_eq!(space.index.rank(&question, &vectors)[0].tool, n);
+    }
+}
+
+#[tokio::test]
+async fn replicas_share_one_build_and_a_late_one_builds_nothing() {
+    let server = Server::started();
+    let embedder = Counting::new();
+    let documents = documents(40);
+    let replica = || Embeddings::over(embedder.clone(), None, &settings(), Arc::new(server.store()));
+    let replicas = [replica(), replica(), replica()];
+    embedder.hold();
+    let building: Vec<_> = replicas
+        .iter()
+        .map(|replica| {
+            let (replica, documents) = (Arc::clone(replica), Arc::clone(&documents));
+            tokio::spawn(async move { replica.space(&documents).await.unwrap() })
+        })
+        .collect();
+    embedder.called().await;
+    embedder.release();
+    let mut spaces = Vec::new();
+    for space in building {
+        spaces.push(space.await.unwrap());
+    }
+    // Each text once, by whichever replica.
+    assert_eq!(embedder.documents(), question_texts(&documents));
+    server.published().await;
+    embedder.forget();
+    let late = replica();
+    let space = late.space(&documents).await.unwrap();
+    assert_eq!(embedder.calls(), 0);
+    assert_sound(&late, &space).await;
+    for (replica, space) in replicas.iter().zip(&spaces) {
+        assert_sound(replica, space).await;
+    }
+    let life = server.raw(&[b"TTL", format!("pl:{}", server.vectors_key(40)).as_bytes()]);
+    assert!(life.len() > ":2000000".len(), "about 30 days: {life:?}");
+}
+
+/// Rubbish under the roster's key is a counted miss; the vectors are made instead and are right.
+#[tokio::test]
+async fn rubbish_in_the_place_of_vectors_is_never_used() {
+    let server = Server::started();
+    let embedder = Counting::new();
+    let documents = documents(10);
+    let replica = |store: &Arc<Redis>| Embeddings::over(embedder.clone(), None, &settings(), store.clone());
+    replica(&Arc::new(server.store())).space(&documents).await.unwrap();
+    server.published().await;
+    let key = format!("pl:{}", server.vectors_key(10));
+    let bytes = 10 * 64 * 4;
+    let of = |number: f32| number.to_le_bytes().repeat(bytes / 4);
+    let mut one_nan = of(0.125);
+    one_nan[400..404].copy_from_slice(&f32::NAN.to_le_bytes());
+    for rubbish in [
+        Vec::new(),
+        vec![0x41; 7],
+        of(0.125)[4..].to_vec(),
+        [of(0.125), vec![0; 4]].concat(),
+        of(f32::NAN),
+        of(f32::INFINITY),
+        of(0.0),
+        of(10.0),
+        one_nan,
+        vec![0x41; bytes],
+    ] {
+        server.raw(&[b"SET", key.as_bytes(), &rubbish]);
+        let store = Arc::new(server.store());
+        let embeddings = replica(&store);
+        let space = embeddings.space(&documents).await.unwrap();
+        assert_sound(&embeddings, &space).await;
+        assert!(failures(&*store, Op::VectorsGet) > 0);
+        // The right ones have taken the place of the rubbish.
+        server.published().await;
+        embeddings.shutdown().await;
+    }
+    server.raw(&[b"DEL", key.as_bytes()]);
+    server.raw(&[b"HSET", key.as_bytes(), b"a", b"b"]);
+    let store = Arc::new(server.store());
+    let embeddings = replica(&store);
+    let space = embeddings.space(&documents).await.unwrap();
+    assert_sound(&embeddings, &space).await;
+    assert!(failures(&*store, Op::VectorsGet) > 0);
+}
+
+#[tokio::test]
+async fn a_builder_that_died_holds_nobody_up_for_ever() {
+    let server = Server::started();
+    let embedder = Counting::new();
+    let documents = documents(10);
+    let replica = || Embeddings::over(embedder.clone(), None, &settings(), Arc::new(server.store()));
+    replica().space(&documents).await.unwrap();
+    server.published().await;
+    let key = server.vectors_key(10);
+    let lock = key.replace("tool-vectors:", "tool-vectors-lock:");
+    server.raw(&[b"DEL", format!("pl:{key}").as_bytes()]);
+    server.raw(&[b"SET", format!("pl:{lock}").as_bytes(), b"1", b"PX", b"300"]);
+    embedder.forget();
+    let heir = replica();
+    let space = heir.space(&documents).await.unwrap();
+    assert_eq!(embedder.documents(), question_texts(&documents));
+    assert_sound(&heir, &space).await;
+}
+
+#[tokio::test]
+async fn a_store_that_is_gone_costs_the_build_and_nothing_else() {
+    let mut server = Server::started();
+    let embedder = Counting::new();
+    let documents = documents(10);
+    let store = Arc::new(Redis::new(&server.url(), "pl").unwrap());
+    let embeddings = Embeddings::over(embedder.clone(), None, &settings(), store.clone());
+    server.kill();
+    let space = embeddings.space(&documents).await.unwrap();
+    assert_sound(&embeddings, &space).await;
+    assert!(failures(&*store, Op::VectorsGet) > 0);
+    // Frozen: the same.
+    server.start();
+    server.signal("-STOP");
+    let store = Arc::new(Redis::new(&server.url(), "pl").unwrap());
+    let embeddings = Embeddings::over(embedder, None, &settings(), store.clone());
+    let space = embeddings.space(&documents).await.unwrap();
+    assert_sound(&embeddings, &space).await;
+    assert!(failures(&*store, Op::VectorsGet) > 0);
 }

@@ -155,13 +155,6 @@ pub(super) fn known_dimensions(folder: &Path, model: &str) -> Option<usize> {
     known.max().map(|(_, dimensions)| dimensions)
 }
 
-/// The user's cache folder for this program. `None`: there is no home.
-pub fn default_cache_dir() -> Option<PathBuf> {
-    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let base = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")))?;
-    Some(base.join("packlight"))
-}
-
 fn file_name(model: &str, dimensions: usize) -> String {
     format!("{}{dimensions}.rows", file_start(model))
 }

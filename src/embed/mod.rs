@@ -27,7 +27,6 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use self::counts::Counts;
-pub use self::disk::default_cache_dir;
 use self::remote::Remote;
 use self::seat::{Desk, Room, Seat};
 pub use self::settings::{ApiKey, Provider, Settings};

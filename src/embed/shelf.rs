@@ -73,15 +73,15 @@ impl Shelf {
         let key = format!("tool-vectors:{}:{hash}", self.model);
         let from_store = !found.complete() && self.look_in_store(&key, rows, &mut found).await;
         let lock = format!("tool-vectors-lock:{}:{hash}", self.model);
-        let mut claimed = false;
+        let mut claim = None;
         while !found.complete() {
-            claimed = self.store.claim(Op::VectorsPut, &lock, CLAIM).await;
+            claim = self.claim(&lock).await;
             // Looked again under the claim: the other may have delivered just before it gave the claim back.
             if self.look_in_store(&key, rows, &mut found).await {
                 break;
             }
-            if claimed {
-                self.make(rows, &mut found, &lock).await?;
+            if claim.is_some() {
+                self.make(rows, &mut found).await?;
             } else {
                 tokio::time::sleep(POLL).await;
             }
@@ -89,9 +89,7 @@ impl Shelf {
         let packed = found.packed(self.embedder.dimensions());
         self.counts.hit(rows.len() - found.made);
         if found.made > 0 || !from_store {
-            self.publish(key, &packed, claimed.then_some(lock));
-        } else if claimed {
-            self.store.release(Op::VectorsPut, &lock).await;
+            self.publish(key, &packed, claim);
         }
         Ok(packed)
     }
@@ -131,7 +129,7 @@ impl Shelf {
     }
 
     /// Embeds what is missing, chunk by chunk.
-    async fn make(&self, rows: &[Row], found: &mut Found<'_>, lock: &str) -> Result<(), EmbedError> {
+    async fn make(&self, rows: &[Row], found: &mut Found<'_>) -> Result<(), EmbedError> {
         let mut seen = HashSet::new();
         let missing: Vec<&Row> =
             rows.iter().filter(|row| found.missing.contains(&row.key) && seen.insert(row.key)).collect();
@@ -145,7 +143,6 @@ impl Shelf {
                 }
                 Err(error) => {
                     self.counts.failed(found.missing.len());
-                    self.store.release(Op::VectorsPut, lock).await;
                     return Err(error);
                 }
             }
@@ -188,16 +185,34 @@ impl Shelf {
         }
     }
 
-    /// For other replicas; nobody waits for it.
-    fn publish(&self, key: String, packed: &[f32], claimed: Option<String>) {
+    /// `None`: another replica is at it.
+    async fn claim(&self, lock: &str) -> Option<Claim> {
+        let claimed = self.store.claim(Op::VectorsPut, lock, CLAIM).await;
+        claimed.then(|| Claim { lock: lock.to_owned(), store: Arc::clone(&self.store), tasks: self.tasks.clone() })
+    }
+
+    /// For other replicas; nobody waits for it, and the claim is given back after it.
+    fn publish(&self, key: String, packed: &[f32], claim: Option<Claim>) {
         let bytes: Vec<u8> = packed.iter().flat_map(|number| number.to_le_bytes()).collect();
         let store = Arc::clone(&self.store);
-        self.tasks.spawn(async move {
+        self.tasks.finish(async move {
             store.put(Op::VectorsPut, &key, bytes, Some(LIFE)).await;
-            if let Some(lock) = claimed {
-                store.release(Op::VectorsPut, &lock).await;
-            }
+            drop(claim);
         });
+    }
+}
+
+/// The claim of a build among replicas, given back however the build ends.
+struct Claim {
+    lock: String,
+    store: Arc<dyn Store>,
+    tasks: Tasks,
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        let (lock, store) = (std::mem::take(&mut self.lock), Arc::clone(&self.store));
+        self.tasks.finish(async move { store.release(Op::VectorsPut, &lock).await });
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::future::Future;
 
+use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -19,6 +20,13 @@ impl Tasks {
         self.tracker.spawn(async move {
             ended.run_until_cancelled(work).await;
         });
+    }
+
+    /// Runs what is short to its end, also when the service ends. Without a runtime there is nothing left to do it.
+    pub(super) fn finish(&self, work: impl Future<Output = ()> + Send + 'static) {
+        if let Ok(runtime) = Handle::try_current() {
+            self.tracker.spawn_on(work, &runtime);
+        }
     }
 
     /// Tells all to end; they do at their next wait.
