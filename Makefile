@@ -69,7 +69,7 @@ bench: model ## direct against through Packlight, and the embedder (takes some m
 
 eval: model ## how often the demo roster's tools are found, per language
 	$(call say,eval: recall on tests/eval/cases.jsonl)
-	$(CARGO) run --release --quiet -- eval --catalog src/demo/roster.json --cases tests/eval/cases.jsonl
+	$(CARGO) run --release --quiet -- eval --catalog src/demo/roster.json --overlay src/demo/catalog.toml --cases tests/eval/cases.jsonl
 
 fmt: ## format the sources
 	$(CARGO) fmt

@@ -2,9 +2,8 @@
 //! upstream call is a [`Bypass`], and then the agent's own bytes are sent. NOT
 //! formats, NOT arithmetic.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
@@ -13,10 +12,10 @@ use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body::Frame;
 use http_body_util::StreamBody;
 use hyper::body::Incoming;
-use sha2::{Digest, Sha256};
 
 use super::Handler;
 use super::app::{App, Route};
+use super::asked;
 use super::body::Body;
 use super::choose;
 use super::coding::{self, Coding, Read};
@@ -55,8 +54,8 @@ impl Handler for Corridor {
             return relay::untouched(&app.upstreams, request).await;
         };
         let (parts, body) = request.into_parts();
-        let asked = asked(&parts.headers);
-        let mode = mode(&parts.headers).unwrap_or(route.mode);
+        let asked = asked::asked(&parts.headers);
+        let mode = asked::mode(&parts.headers).unwrap_or(route.mode);
         let mut chat = Chat::new(app, route, format, path, &parts, mode);
         if mode == Mode::Off {
             return chat.relay(Action::Relayed, Some(Bypass::Off), Body::received(body)).await;
@@ -102,7 +101,7 @@ impl Chat {
         mode: Mode,
     ) -> Self {
         let outcome = Outcome {
-            request: request_id(),
+            request: asked::request_id(),
             ts: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |now| now.as_millis() as f64 / 1e3),
             upstream: route.upstream.name.clone(),
             wire: format.label(),
@@ -128,7 +127,7 @@ impl Chat {
         };
         let text = std::str::from_utf8(&body).unwrap_or_default();
         let roster = self.app.chooser.roster(&self.route, &view, text);
-        let credential = credential(headers, &path);
+        let credential = asked::credential(headers, &path);
         let conversation = memory::conversation(&self.route.upstream.name, &credential, &view);
         let outcome = &mut self.recorder.outcome;
         outcome.model = view.model.to_string();
@@ -159,7 +158,7 @@ impl Chat {
         if transcript.silent || transcript.turns.is_empty() {
             return full(Bypass::NoQuery);
         }
-        if !is_narrowed(&conversation, self.route.percent) {
+        if !asked::is_narrowed(&conversation, self.route.percent) {
             return Plan::Untouched(Action::Holdout, None);
         }
         let chosen = tokio::time::timeout(self.route.deadline, async {
@@ -345,59 +344,6 @@ fn chat_route(app: &App, request: &Request<Incoming>) -> Option<(Arc<Route>, For
     Some((app.route(&target.upstream.name)?.clone(), format, target.path.to_owned()))
 }
 
-fn asked(headers: &HeaderMap) -> Asked {
-    let list = |name: &str| {
-        let values = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
-        values.flat_map(|value| value.split(',')).map(|part| part.trim().to_owned()).filter(|part| !part.is_empty())
-    };
-    Asked {
-        keep: list("x-packlight-keep").collect(),
-        connected: headers.contains_key("x-packlight-connected").then(|| list("x-packlight-connected").collect()),
-        resume: headers.get("x-packlight-resume").is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"true")),
-    }
-}
-
-fn mode(headers: &HeaderMap) -> Option<Mode> {
-    match headers.get("x-packlight-mode")?.to_str().ok()?.trim() {
-        "off" => Some(Mode::Off),
-        "shadow" => Some(Mode::Shadow),
-        "narrow" => Some(Mode::Narrow),
-        _ => None,
-    }
-}
-
-/// A digest of whoever pays: memories are never shared across credentials.
-fn credential(headers: &HeaderMap, path: &str) -> Vec<u8> {
-    let mut hash = Sha256::new();
-    for name in ["authorization", "x-goog-api-key", "x-api-key", "api-key"] {
-        for value in headers.get_all(name) {
-            hash.update(name.as_bytes());
-            hash.update((value.len() as u64).to_le_bytes());
-            hash.update(value.as_bytes());
-        }
-    }
-    let query = path.split_once('?').map_or("", |(_, query)| query);
-    for pair in query.split('&').filter(|pair| pair.starts_with("key=")) {
-        hash.update(pair.as_bytes());
-    }
-    hash.finalize().to_vec()
-}
-
-/// Is this conversation narrowed, or in the comparison group? Stable across replicas and restarts: `conversation` is a
-/// SHA-256 in hex.
-fn is_narrowed(conversation: &str, percent: u8) -> bool {
-    let bucket = conversation.get(..8).and_then(|head| u32::from_str_radix(head, 16).ok()).unwrap_or_default() % 100;
-    bucket < u32::from(percent)
-}
-
 fn roster_tokens(view: &ChatView<'_>, text: &str) -> u64 {
     tokens::estimate(text.get(view.layout.tools.clone()).unwrap_or_default())
-}
-
-/// Unique enough to find a request's record: time, process and a count.
-fn request_id() -> String {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let mut hash = DefaultHasher::new();
-    (SystemTime::now(), std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)).hash(&mut hash);
-    format!("{:016x}", hash.finish())
 }

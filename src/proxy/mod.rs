@@ -3,6 +3,7 @@
 
 pub mod admin;
 pub mod app;
+pub mod asked;
 pub mod body;
 pub mod choose;
 pub mod coding;
