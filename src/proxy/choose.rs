@@ -13,7 +13,7 @@ use xxhash_rust::xxh3::Xxh3;
 use super::app::Route;
 use crate::embed::{self, Embeddings, Space};
 use crate::retrieval::embedder::EmbedError;
-use crate::retrieval::question::Question;
+use crate::retrieval::question::{Question, Utterance};
 use crate::turn::bypass::Bypass;
 use crate::turn::fold::{Block, Selection};
 use crate::turn::policy::Asked;
@@ -23,10 +23,10 @@ use crate::turn::transcript::Transcript;
 use crate::wire::request::Restored;
 use crate::wire::view::{ChatView, Choice};
 
-/// Distinct rosters remembered; an entry is some 30 KB for 44 tools.
-const ROSTERS: u64 = 256;
-/// Turns remembered; an entry is some hundred bytes.
-const FOLDS: u64 = 50_000;
+/// Bytes of rosters remembered, roughly; one is some 30 KB for 44 tools.
+const ROSTERS: u64 = 32 << 20;
+/// Bytes of turns remembered, roughly; one is some hundred bytes.
+const FOLDS: u64 = 16 << 20;
 /// A turn that nobody asks about for so long is forgotten: a cold replica recomputes it.
 const FOLD_IDLE: Duration = Duration::from_secs(3600);
 /// The longest a search by the model waits for its vector.
@@ -68,8 +68,16 @@ impl Chooser {
     pub fn new(embeddings: Arc<Embeddings>) -> Self {
         Self {
             embeddings,
-            rosters: Cache::new(ROSTERS),
-            folds: Cache::builder().max_capacity(FOLDS).time_to_idle(FOLD_IDLE).build(),
+            // Both by bytes: an agent may send a roster of any size, and another one each time.
+            rosters: Cache::builder()
+                .max_capacity(ROSTERS)
+                .weigher(|_: &u128, roster: &Arc<Roster>| u32::try_from(roster.weight()).unwrap_or(u32::MAX))
+                .build(),
+            folds: Cache::builder()
+                .max_capacity(FOLDS)
+                .weigher(|_: &u128, block: &Arc<Block>| u32::try_from(block.weight()).unwrap_or(u32::MAX))
+                .time_to_idle(FOLD_IDLE)
+                .build(),
             seed: RandomState::new().hash_one("packlight"),
         }
     }
@@ -105,8 +113,10 @@ impl Chooser {
         if next < transcript.turns.len() {
             let mut times = Fresh::default();
             let space = self.embeddings.space(roster.documents()).await?;
+            let dialogue = transcript.dialogue();
             for turn in next..transcript.turns.len() {
-                let selection = self.select(&space, &roster, transcript, turn, asked, &mut times).await?;
+                let selection =
+                    self.select(&space, &roster, dialogue.get(..=turn).unwrap_or_default(), asked, &mut times).await?;
                 let mut chosen = match block {
                     None => Block::begin(&roster, &route.policy, &selection),
                     Some(mut before) => {
@@ -186,13 +196,11 @@ impl Chooser {
         &self,
         space: &Space,
         roster: &Roster,
-        transcript: &Transcript,
-        turn: usize,
+        dialogue: &[Utterance],
         asked: &Asked,
         times: &mut Fresh,
     ) -> Result<Selection, EmbedError> {
-        let dialogue: Vec<_> = transcript.turns.iter().take(turn + 1).map(|turn| turn.utterance.clone()).collect();
-        let question = space.index.focus(Question::of(&dialogue));
+        let question = space.index.focus(Question::of(dialogue));
         let embedding = Instant::now();
         let embed::Asked { space, vectors } = self.embeddings.ask(None, roster.documents(), question.texts()).await?;
         let ranking = Instant::now();

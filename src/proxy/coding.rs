@@ -110,7 +110,11 @@ where
 {
     Some(match coding {
         Coding::Identity => Box::pin(reader),
-        Coding::Gzip => Box::pin(GzipDecoder::new(reader)),
+        Coding::Gzip => {
+            let mut decoder = GzipDecoder::new(reader);
+            decoder.multiple_members(true); // RFC 1952: a file is a series of them
+            Box::pin(decoder)
+        }
         Coding::Deflate => Box::pin(ZlibDecoder::new(reader)),
         Coding::Brotli => Box::pin(BrotliDecoder::new(reader)),
         Coding::Zstd => Box::pin(ZstdDecoder::new(reader)),

@@ -188,6 +188,8 @@ impl Chat {
             appended: Vec::new(),
             conversation,
             hold_text: view.traits.structured,
+            stream: view.stream,
+            skips_signatures: false,
         };
         let first = narrowing.rewritten(&view, Kind::Searching, 0);
         self.chosen(&narrowing, &view, text);
@@ -246,7 +248,7 @@ impl Chat {
     }
 
     /// Sends the rewritten request, and the reply back as one.
-    async fn narrowed(mut self, narrowing: Narrowing, first: Bytes, own: Bytes) -> Response<Body> {
+    async fn narrowed(mut self, mut narrowing: Narrowing, first: Bytes, own: Bytes) -> Response<Body> {
         self.recorder.sending();
         let mut reply = match narrowing.send(first.clone()).await {
             Ok(reply) => reply,
@@ -255,17 +257,17 @@ impl Chat {
                 return marked(respond::trouble(&self.path, &trouble), &self.recorder.outcome);
             }
         };
-        if reply.status() == StatusCode::BAD_REQUEST {
+        if legs::is_refusal(reply.status()) {
             // Whatever the reason, the agent's own request may fare better, and its answer is the one to show.
-            match self.signed(&narrowing, &first, reply).await {
+            match self.signed(&mut narrowing, &first, reply).await {
                 Some(signed) => reply = signed,
                 None => return self.relay(Action::Full, Some(Bypass::Refused), Body::whole(own)).await,
             }
         }
-        let framing = reply::framing(&reply, &self.path).filter(|_| reply.status() == StatusCode::OK);
-        let (Some(framing), false) = (framing, Coding::of(reply.headers()) == Coding::Unknown) else {
+        if reply.status() != StatusCode::OK || Coding::of(reply.headers()) == Coding::Unknown {
             return watched(reply, self.format, &self.path, self.recorder);
-        };
+        }
+        let framing = narrowing.framing(&reply);
         self.recorder.outcome.status = reply.status().as_u16();
         let mut answer = Response::new(());
         *answer.headers_mut() = reply_headers(reply.headers());
@@ -301,7 +303,7 @@ impl Chat {
     /// complaint, or it did not help.
     async fn signed(
         &mut self,
-        narrowing: &Narrowing,
+        narrowing: &mut Narrowing,
         first: &Bytes,
         refusal: Response<Incoming>,
     ) -> Option<Response<Incoming>> {
@@ -312,7 +314,8 @@ impl Chat {
         let body = signature::skipped(self.format, std::str::from_utf8(first).ok()?)?;
         self.recorder.sending();
         let reply = narrowing.send(body.into()).await.ok()?;
-        (reply.status() != StatusCode::BAD_REQUEST).then_some(reply)
+        narrowing.skips_signatures = !legs::is_refusal(reply.status());
+        narrowing.skips_signatures.then_some(reply)
     }
 }
 

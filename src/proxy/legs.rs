@@ -27,7 +27,7 @@ use crate::turn::{memory, search};
 use crate::wire::reply::{Call, Framing, Leg};
 use crate::wire::request::{Answer, Exchange, FindTools, Restored, Rewrite, Slot};
 use crate::wire::view::ChatView;
-use crate::wire::{Assembler, Format};
+use crate::wire::{Assembler, Format, signature};
 
 /// How long a hidden exchange is remembered after its conversation's last.
 const STASH_LIFE: Duration = Duration::from_secs(3600);
@@ -57,6 +57,10 @@ pub struct Narrowing {
     pub conversation: String,
     /// A JSON answer is demanded: text of a leg that searches must not be seen.
     pub hold_text: bool,
+    /// The agent asks for a stream.
+    pub stream: bool,
+    /// The provider misses signatures in what the agent wrote: every leg carries the skip value.
+    pub skips_signatures: bool,
 }
 
 /// Which leg.
@@ -73,7 +77,7 @@ impl Narrowing {
     pub fn rewritten(&self, view: &ChatView<'_>, kind: Kind, used: u64) -> Bytes {
         let text = std::str::from_utf8(&self.body).unwrap_or_default();
         let find_tools = self.find_tools.as_ref().filter(|_| kind == Kind::Searching);
-        let block: Vec<Slot> = self.chosen.block.slots(find_tools.is_some());
+        let block: Vec<Slot> = self.chosen.block.slots();
         let forget = kind == Kind::Last && self.format.last_leg_forgets();
         let cap = view.layout.max_tokens.as_ref().map(|(_, cap)| *cap).filter(|_| used > 0);
         let rewrite = Rewrite {
@@ -101,19 +105,35 @@ impl Narrowing {
                 // It was readable when the request came, so it is now.
                 Err(error) => return Err(Failure::Unsent(SendError::Path(error.to_string()))),
             };
-            let reply = self.send(body).await.map_err(Failure::Unsent)?;
-            if reply.status() == StatusCode::BAD_REQUEST
+            let reply = self.send(self.skipping(body)).await.map_err(Failure::Unsent)?;
+            if is_refusal(reply.status())
                 && let Some(before) = before.take()
             {
                 // One bad schema fails a whole request: the finds are the only news in it.
                 self.withdraw(before);
                 continue;
             }
-            if reply.status() != StatusCode::OK || reply::framing(&reply, &self.path) != Some(framing) {
+            if reply.status() != StatusCode::OK || self.framing(&reply) != framing {
                 return Err(Failure::Refused(reply));
             }
             return reply::source(reply).ok_or_else(|| Failure::Unsent(SendError::Broken("unknown encoding".into())));
         }
+    }
+
+    /// The body with the skip value where it needs one.
+    fn skipping(&self, body: Bytes) -> Bytes {
+        let text = std::str::from_utf8(&body).ok().filter(|_| self.skips_signatures);
+        text.and_then(|text| signature::skipped(self.format, text)).map_or_else(|| body.clone(), Bytes::from)
+    }
+
+    /// How a reply is cut into pieces. One whose type is not known is what the agent asked for: left unread it could
+    /// show the agent a search.
+    pub fn framing(&self, reply: &Response<Incoming>) -> Framing {
+        reply::framing(reply, &self.path).unwrap_or(match (self.stream, self.format) {
+            (false, _) => Framing::Whole,
+            (true, Format::Gemini) if !self.path.contains("alt=sse") => Framing::Array,
+            (true, _) => Framing::Sse,
+        })
     }
 
     /// Sends a body that is ours.
@@ -210,7 +230,8 @@ impl Failure {
     /// that the provider rejects, its reply to the agent's own bytes.
     pub async fn reply(self, narrowing: &Narrowing, recorder: &mut Recorder) -> Response<Body> {
         let reply = match self {
-            Self::Refused(reply) if reply.status() == StatusCode::BAD_REQUEST => {
+            // A 200 that is not what the first leg was has not been read: it may show a search.
+            Self::Refused(reply) if is_refusal(reply.status()) || reply.status() == StatusCode::OK => {
                 recorder.outcome.action = Action::Full;
                 recorder.outcome.reason = Bypass::Refused.label();
                 recorder.sending();
@@ -232,6 +253,11 @@ impl Failure {
         };
         record::marked(reply, &recorder.outcome)
     }
+}
+
+/// Does the provider reject the request as it is? Servers that check it against a schema say 422.
+pub fn is_refusal(status: StatusCode) -> bool {
+    matches!(status, StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY)
 }
 
 /// The key of a conversation's hidden exchanges.

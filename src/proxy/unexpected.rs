@@ -10,6 +10,8 @@ use crate::wire::reply::Leg;
 
 /// How such a reply ends.
 const FINISH: &str = "UNEXPECTED_TOOL_CALL";
+/// The same as JSON spells it. Within a text its quotes are escaped, so a reply that speaks of it does not match.
+const SPELT: &[u8] = b"\"UNEXPECTED_TOOL_CALL\"";
 /// Such replies are short; a longer one is let go.
 const LONGEST: usize = 64 << 10;
 
@@ -28,7 +30,7 @@ impl Unexpected {
             return self.let_go(out);
         }
         self.raw.extend_from_slice(data);
-        let seen = self.raw.windows(FINISH.len()).any(|window| window == FINISH.as_bytes());
+        let seen = self.raw.windows(SPELT.len()).any(|window| window == SPELT);
         if !seen {
             return self.let_go(out);
         }

@@ -121,11 +121,17 @@ impl Block {
         self.first.len() + self.added.len()
     }
 
-    /// The block as it is written; `find_tools` stands behind the first part so that its place never moves.
-    pub fn slots(&self, find_tools: bool) -> Vec<Slot> {
+    /// Bytes in memory, roughly.
+    pub fn weight(&self) -> usize {
+        size_of::<Self>() + self.first.len() * size_of::<usize>() + self.added.len() * size_of::<Added>() + 100
+    }
+
+    /// The block as it is written; `find_tools` stands behind the first part so that its place never moves. Its slot is
+    /// there also where it is not declared: it tells what was added from what was there.
+    pub fn slots(&self) -> Vec<Slot> {
         let first = self.first.iter().map(|tool| Slot::Roster(*tool));
         let added = self.added.iter().map(|added| Slot::Roster(added.tool));
-        first.chain(find_tools.then_some(Slot::FindTools)).chain(added).collect()
+        first.chain([Slot::FindTools]).chain(added).collect()
     }
 
     /// Core, the selection, and all that was called; the cap of the provider takes from the selection's end.
@@ -196,10 +202,10 @@ mod tests {
         let roster = roster(&policy);
         let block = Block::begin(&roster, &policy, &best(&[3, 1, 2, 9]));
         assert_eq!(bound(&block), [0, 1, 2, 3]);
-        assert_eq!(block.slots(true).last(), Some(&Slot::FindTools));
+        assert_eq!(block.slots().last(), Some(&Slot::FindTools));
         // the two best (sticky_need) are in it, the third is not: kept
         let next = block.turn(&roster, &policy, &best(&[1, 2, 7]), &[]);
-        assert_eq!(next.slots(true), block.slots(true));
+        assert_eq!(next.slots(), block.slots());
         assert_eq!(next.cause, None);
     }
 
@@ -209,7 +215,7 @@ mod tests {
         let roster = roster(&policy);
         let block = Block::begin(&roster, &policy, &best(&[1, 2, 3]));
         let next = block.turn(&roster, &policy, &best(&[7, 1, 5]), &[]);
-        assert_eq!(next.slots(true)[4..], [Slot::FindTools, Slot::Roster(7), Slot::Roster(5)]);
+        assert_eq!(next.slots()[4..], [Slot::FindTools, Slot::Roster(7), Slot::Roster(5)]);
         assert_eq!(next.cause, Some(Cause::Needed));
         let full = next.turn(&roster, &policy, &best(&[9, 10, 11]), &[2]);
         assert_eq!(full.cause, Some(Cause::Full));

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::policy::{Directory, Facts, Order, Policy};
-use crate::retrieval::document::{Document, parameters};
+use crate::retrieval::document::{Document, Parameter, parameters};
 use crate::wire::view::{ToolKind, ToolView};
 
 /// Names in the directory of `find_tools`, at most; beyond that groups.
@@ -158,6 +158,18 @@ impl Roster {
     /// What can be found, for the description of `find_tools`.
     pub fn directory(&self) -> &str {
         &self.directory
+    }
+
+    /// Bytes in memory, roughly.
+    pub fn weight(&self) -> usize {
+        let entries = self.entries.iter().map(|entry| 300 + 2 * entry.name.len() + entry.summary.len());
+        let documents = self.documents.iter().map(|document| {
+            let values = |parameter: &Parameter| parameter.values.iter().map(|value| 40 + value.len()).sum::<usize>();
+            let parameters = document.parameters.iter();
+            let parameters = parameters.map(|p| 100 + p.name.len() + p.description.len() + values(p));
+            300 + document.name.len() + document.description.len() + parameters.sum::<usize>()
+        });
+        entries.sum::<usize>() + documents.sum::<usize>() + self.directory.len()
     }
 
     /// Identity within this process.

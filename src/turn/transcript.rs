@@ -23,7 +23,7 @@ pub struct Turn {
     pub utterance: Utterance,
     /// Index of the user's message.
     pub message: usize,
-    /// Tools that the model called in this turn, with the message of the call, in order.
+    /// Tools that the model called in this turn (in the first, also before it), with the message of the call, in order.
     pub called: Vec<(usize, String)>,
 }
 
@@ -33,6 +33,8 @@ impl Transcript {
         let mut turns: Vec<Turn> = Vec::new();
         let mut reply_before = String::new();
         let mut silent = false;
+        // Calls in front of the first words (they stand behind an image, or in a history that was cut): the first turn's.
+        let mut before = Vec::new();
         for (index, message) in view.messages.iter().enumerate() {
             match message.role {
                 Role::User => {
@@ -44,7 +46,7 @@ impl Transcript {
                     } else {
                         silent = false;
                         let utterance = Utterance { text, reply_before: std::mem::take(&mut reply_before) };
-                        turns.push(Turn { utterance, message: index, called: Vec::new() });
+                        turns.push(Turn { utterance, message: index, called: std::mem::take(&mut before) });
                     }
                 }
                 Role::Assistant => {
@@ -52,9 +54,8 @@ impl Transcript {
                     if !text.trim().is_empty() {
                         reply_before = text;
                     }
-                    if let Some(turn) = turns.last_mut() {
-                        turn.called.extend(message.calls.iter().map(|call| (index, call.name.to_string())));
-                    }
+                    let called = turns.last_mut().map_or(&mut before, |turn| &mut turn.called);
+                    called.extend(message.calls.iter().map(|call| (index, call.name.to_string())));
                 }
                 Role::System | Role::Tool => {}
             }
@@ -80,18 +81,21 @@ fn unwrapped(text: &str, ignore: &[String]) -> String {
     let mut out = text.to_owned();
     for name in ignore {
         let (open, close) = (format!("<{name}"), format!("</{name}>"));
-        let mut from = 0;
-        while let Some(start) = out.get(from..).and_then(|rest| rest.find(&open)).map(|at| from + at) {
-            let behind = out.get(start + open.len()..).and_then(|rest| rest.chars().next());
-            let end = out.get(start..).and_then(|rest| rest.find(&close)).map(|at| start + at + close.len());
-            match end {
-                Some(end) if behind.is_some_and(|c| c == '>' || c.is_whitespace()) => {
-                    out.replace_range(start..end, "");
-                    from = start;
-                }
-                _ => from = start + open.len(),
+        let (mut kept, mut rest, mut from) = (String::new(), out.as_str(), 0);
+        while let Some(start) = rest.get(from..).and_then(|ahead| ahead.find(&open)).map(|at| from + at) {
+            let behind = rest.get(start + open.len()..).and_then(|ahead| ahead.chars().next());
+            if !behind.is_some_and(|c| c == '>' || c.is_whitespace()) {
+                from = start + open.len();
+                continue;
             }
+            // Nothing is closed any more: looking on from each of thousands of elements would take minutes.
+            let Some(end) = rest.get(start..).and_then(|ahead| ahead.find(&close)) else { break };
+            kept.push_str(rest.get(..start).unwrap_or_default());
+            rest = rest.get(start + end + close.len()..).unwrap_or_default();
+            from = 0;
         }
+        kept.push_str(rest);
+        out = kept;
     }
     out.trim().to_owned()
 }

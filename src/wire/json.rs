@@ -95,6 +95,19 @@ pub fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
+/// Could JSON that broke off tell of something of this name? Also when it broke off within the name.
+pub fn may_name(bytes: &[u8], name: &str) -> bool {
+    let name = name.as_bytes();
+    let whole = !name.is_empty() && bytes.windows(name.len()).any(|window| window == name);
+    let cut = (1..name.len()).any(|length| {
+        let start = name.get(..length).unwrap_or_default();
+        let before = bytes.strip_suffix(start).and_then(|before| before.strip_suffix(b"\""));
+        let colon = before.and_then(|before| before.trim_ascii_end().strip_suffix(b":"));
+        colon.is_some_and(|key| key.trim_ascii_end().ends_with(b"\"name\""))
+    });
+    whole || cut
+}
+
 struct Elements<'a>(Vec<&'a RawValue>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub enum Slot {
     /// The tool at this index of `ChatView::tools`.
     Roster(usize),
-    /// The declaration of `find_tools`.
+    /// The declaration of `find_tools`; only its place where [`Rewrite::find_tools`] is `None`.
     FindTools,
 }
 
@@ -27,7 +27,7 @@ pub struct Rewrite<'r> {
     /// The block in order. Entries of kind `Fixed` are all in it. Gemini: a `Roster` slot before `FindTools` stays in
     /// its own `Tool` object; `FindTools` and all behind it go to the end of the last object that has declarations.
     pub block: &'r [Slot],
-    /// Named by `Slot::FindTools`.
+    /// Named by `Slot::FindTools`. `None`: it is not declared.
     pub find_tools: Option<&'r FindTools>,
     /// Hidden exchanges of earlier requests, put back where they happened. Ordered by place, runs disjoint.
     pub restored: &'r [Restored],

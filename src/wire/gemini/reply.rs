@@ -12,7 +12,7 @@ mod leg;
 mod said;
 mod usage;
 
-use crate::wire::json::quoted;
+use crate::wire::json::{self, quoted};
 use crate::wire::reply::{Call, Framing, Leg, Progress};
 use crate::wire::request::{Answer, Exchange};
 use crate::wire::sse;
@@ -315,17 +315,9 @@ impl Reader {
         self.hold_text && self.leg.searches() && self.leg.told.calls.is_empty()
     }
 
-    /// Could these bytes tell the client of what is hidden? Also when they are cut within the name.
+    /// Could these bytes tell the client of what is hidden?
     fn names_hidden(&self, bytes: &[u8]) -> bool {
-        let name = self.find_tools.as_bytes();
-        let whole = !name.is_empty() && bytes.windows(name.len()).any(|window| window == name);
-        let cut = (1..name.len()).any(|length| {
-            let start = name.get(..length).unwrap_or_default();
-            let before = bytes.strip_suffix(start).and_then(|before| before.strip_suffix(b"\""));
-            let colon = before.and_then(|before| before.trim_ascii_end().strip_suffix(b":"));
-            colon.is_some_and(|key| key.trim_ascii_end().ends_with(b"\"name\""))
-        });
-        whole || cut
+        json::may_name(bytes, &self.find_tools)
     }
 }
 

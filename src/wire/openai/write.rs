@@ -31,7 +31,8 @@ pub fn rewrite(body: &str, view: &ChatView<'_>, rewrite: &Rewrite<'_>) -> String
 /// The block in place of the agent's tools.
 fn block(body: &str, view: &ChatView<'_>, rewrite: &Rewrite<'_>, edits: &mut Edits) {
     let tools = view.layout.tools.clone();
-    let unchanged = rewrite.block.iter().copied().eq((0..view.tools.len()).map(Slot::Roster));
+    let written = rewrite.block.iter().copied().filter(|slot| *slot != Slot::FindTools || rewrite.find_tools.is_some());
+    let unchanged = written.eq((0..view.tools.len()).map(Slot::Roster));
     if tools.is_empty() || unchanged {
         return;
     }

@@ -126,7 +126,9 @@ impl Heard {
     pub(super) fn settle(&mut self, find_tools: &str) {
         for call in &mut self.calls {
             if call.whose == Whose::Unknown {
-                call.whose = if call.name == find_tools { Whose::Ours } else { Whose::Agents };
+                // Custom calls have no name here, and where searching is off nothing is ours.
+                let ours = !find_tools.is_empty() && call.name == find_tools;
+                call.whose = if ours { Whose::Ours } else { Whose::Agents };
             }
         }
     }

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use super::frame::{Frame, Kind, Part, Splice};
 use super::heard::{Heard, Whose};
 use super::past::Past;
+use crate::wire::json;
 use crate::wire::reply::{Leg, Progress};
 use crate::wire::sse::{self, Splitter};
 
@@ -178,8 +179,7 @@ impl Stream {
 
     /// Could half a frame show the client what is hidden from it? Where nothing was spliced it leaves as it came.
     fn unsafe_to_show(&self, rest: &[u8]) -> bool {
-        let name = self.find_tools.as_bytes();
-        self.past.legs > 0 || self.heard.searched() || rest.windows(name.len().max(1)).any(|window| window == name)
+        self.past.legs > 0 || self.heard.searched() || json::may_name(rest, &self.find_tools)
     }
 
     /// A last frame without its blank line gets one, since another follows.

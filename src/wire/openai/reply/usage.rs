@@ -45,8 +45,18 @@ impl Usages {
     }
 }
 
+/// Levels of an object that are added up; deeper ones are the later leg's. No provider has more than three.
+const LEVELS: usize = 8;
+
 /// `later` with every integer of `earlier` added, recursively; what only `earlier` has stands behind.
 pub(super) fn sum(earlier: &str, later: &str) -> String {
+    summed(earlier, later, LEVELS)
+}
+
+fn summed(earlier: &str, later: &str, levels: usize) -> String {
+    if levels == 0 {
+        return later.to_owned();
+    }
     let (Some(a), Some(b)) = (Object::parse(earlier), Object::parse(later)) else {
         let both = earlier.parse::<u64>().ok().zip(later.parse::<u64>().ok());
         return match both.and_then(|(a, b)| a.checked_add(b)) {
@@ -56,8 +66,8 @@ pub(super) fn sum(earlier: &str, later: &str) -> String {
         };
     };
     let own = b.0.iter().map(|(key, raw)| {
-        let total = a.find(key).map_or_else(|| raw.get().to_owned(), |other| sum(other.get(), raw.get()));
-        (key, total)
+        let add = |other: &serde_json::value::RawValue| summed(other.get(), raw.get(), levels - 1);
+        (key, a.find(key).map_or_else(|| raw.get().to_owned(), add))
     });
     let gone = a.0.iter().filter(|(key, _)| b.find(key).is_none()).map(|(key, raw)| (key, raw.get().to_owned()));
     let members: Vec<String> = own.chain(gone).map(|(key, value)| format!("{}:{value}", json::quoted(key))).collect();

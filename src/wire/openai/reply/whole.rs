@@ -13,6 +13,8 @@ pub(super) struct Whole {
     find_tools: String,
     hold_text: bool,
     body: Vec<u8>,
+    /// The body is an object.
+    readable: bool,
     pub(super) past: Past,
     pub(super) heard: Heard,
 }
@@ -28,7 +30,9 @@ impl Whole {
 
     pub(super) fn end_leg(&mut self) -> Leg {
         let body = std::mem::take(&mut self.body);
-        if let Some(top) = std::str::from_utf8(&body).ok().and_then(Object::parse) {
+        let top = std::str::from_utf8(&body).ok().and_then(Object::parse);
+        self.readable = top.is_some();
+        if let Some(top) = top {
             self.read(&top);
         }
         self.body = body;
@@ -53,6 +57,8 @@ impl Whole {
             if untouched { None } else { std::str::from_utf8(&self.body).ok().and_then(|body| self.write(body)) };
         match written {
             Some(body) => out.extend_from_slice(body.as_bytes()),
+            // It broke off, perhaps within the call that is hidden.
+            None if !self.readable && json::may_name(&self.body, &self.find_tools) => {}
             None => out.extend_from_slice(&self.body),
         }
         self.body.clear();
