@@ -5,7 +5,9 @@
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
-use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry, core::Collector};
+use prometheus::{
+    HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGaugeVec, Opts, Registry, core::Collector,
+};
 
 use crate::outcome::{Action, Outcome, Verdict};
 
@@ -34,6 +36,7 @@ pub struct Metrics {
     vectors: IntCounterVec,
     store_errors: IntCounterVec,
     upstream_responses: IntCounterVec,
+    lost_records: IntCounter,
     models: Mutex<HashSet<String>>,
     tools: Mutex<HashSet<String>>,
 }
@@ -144,6 +147,10 @@ impl Metrics {
                 "Replies of upstreams to chat requests, by status; 0: none came.",
                 &["upstream", "code"],
             )?,
+            lost_records: register(
+                &registry,
+                IntCounter::new("packlight_lost_records_total", "Decision records that the disk did not take.")?,
+            )?,
             models: Mutex::default(),
             tools: Mutex::default(),
             registry,
@@ -196,8 +203,9 @@ impl Metrics {
         self.upstream_responses.with_label_values(&[upstream, &outcome.status.to_string()]).inc();
     }
 
-    /// The series as they stand. `vectors` and `store`: totals that are kept where they are made.
-    pub fn registry(&self, vectors: &[(&'static str, u64)], store: &[(&'static str, u64)]) -> &Registry {
+    /// The series as they stand. `vectors`, `store` and `lost` (decision records): totals that are kept where they are made.
+    pub fn registry(&self, vectors: &[(&'static str, u64)], store: &[(&'static str, u64)], lost: u64) -> &Registry {
+        self.lost_records.inc_by(lost.saturating_sub(self.lost_records.get()));
         for (result, total) in vectors {
             raise(&self.vectors, result, *total);
         }
@@ -270,7 +278,7 @@ mod tests {
                 ..Outcome::default()
             });
         }
-        let families = metrics.registry(&[("hit", 3)], &[]).gather();
+        let families = metrics.registry(&[("hit", 3)], &[], 0).gather();
         let text = prometheus::TextEncoder::new().encode_to_string(&families).expect("text");
         assert!(text.contains("packlight_missed_tools_total{tool=\"other\"} 150"));
         assert_eq!(text.lines().filter(|line| line.starts_with("packlight_missed_tools_total{")).count(), 101);

@@ -89,6 +89,10 @@ pub struct Outcome {
     /// User-authored messages so far.
     pub turn: usize,
     pub cause: Option<Cause>,
+    /// Digest of what the user wrote; empty: not read.
+    pub query: String,
+    /// What the user wrote, only with `log.text = true`.
+    pub text: Option<String>,
     /// Tools that the agent sent.
     pub roster: usize,
     /// Names that the model was sent, `find_tools` not counted; empty unless narrowed.
@@ -162,6 +166,7 @@ impl Outcome {
             legs: self.legs,
             block: self.cause.map(|cause| Changed { cause: cause.label(), tokens: self.bound_tokens }),
             roster: Counted { count: self.roster, tokens: self.roster_tokens },
+            query: (!self.query.is_empty()).then(|| Query { hash: &self.query, text: self.text.as_deref() }),
             bound: &self.bound,
             selection: self.selection.iter().map(|(name, score)| Scored { name, score: *score }).collect(),
             discovered: &self.discovered,
@@ -201,6 +206,7 @@ struct Record<'o> {
     legs: usize,
     block: Option<Changed<'o>>,
     roster: Counted,
+    query: Option<Query<'o>>,
     bound: &'o [String],
     selection: Vec<Scored<'o>>,
     discovered: &'o [String],
@@ -214,6 +220,13 @@ struct Record<'o> {
 struct Changed<'o> {
     cause: &'o str,
     tokens: u64,
+}
+
+#[derive(Serialize)]
+struct Query<'o> {
+    hash: &'o str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<&'o str>,
 }
 
 #[derive(Serialize)]

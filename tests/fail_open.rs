@@ -320,3 +320,45 @@ fn a_full_queue_fails_open_at_once() {
     eventually("a full queue is counted", || (requests(&sidecar, "queue_full") > 0.0).then_some(()));
     drop(flood);
 }
+
+#[test]
+fn a_full_disk_loses_records_and_no_request() {
+    let provider = Provider::new().answer(|_| Reply::text("done")).start();
+    let sidecar = Sidecar::over(&provider).set("log.decisions", "\"/dev/full\"").start();
+    let answer = sidecar.post(CHAT, &roster::ask("send a mail").to_string());
+    assert_eq!((answer.status, answer.packlight("action")), (200, "narrowed".to_owned()));
+    eventually("the loss is counted", || {
+        (sidecar.metrics().value("packlight_lost_records_total", &[]) > 0.0).then_some(())
+    });
+}
+
+#[test]
+fn the_decision_log_has_a_line_a_request_and_nothing_private() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("decisions.jsonl");
+    let provider =
+        Provider::new().answer(|_| Reply::call("send_email", json!({"value": "x"})).usage(900, 600, 20)).start();
+    let sidecar = Sidecar::over(&provider).set("log.decisions", &format!("{path:?}")).start();
+    let headers = [("authorization", "Bearer secret-key")];
+    sidecar.post_with(CHAT, &headers, &roster::ask("send a mail about kangaroos").to_string());
+    let lines =
+        eventually("the record is written", || std::fs::read_to_string(&path).ok().filter(|text| text.ends_with('\n')));
+    assert_eq!(lines.lines().count(), 1);
+    let record: Value = serde_json::from_str(&lines).expect("a JSON line");
+    assert_eq!(record["action"], "narrowed");
+    assert_eq!(record["usage"], json!({"prompt": 900, "cached": 600, "completion": 20}));
+    assert_eq!(record["called"], json!([{"name": "send_email", "verdict": "bound"}]));
+    assert_eq!(record["roster"]["count"], 20);
+    assert!(record["bound"].as_array().is_some_and(|bound| bound.len() == 12));
+    for private in ["secret-key", "kangaroos"] {
+        assert!(!lines.contains(private) && !sidecar.log().contains(private) && !sidecar.metrics().0.contains(private));
+        assert!(!sidecar.admin("/decisions").text().contains(private));
+    }
+    assert!(record["query"]["hash"].as_str().is_some_and(|hash| hash.len() == 16));
+    let open = Sidecar::over(&provider).set("log.text", "true").start();
+    open.post_with(CHAT, &headers, &roster::ask("send a mail about kangaroos").to_string());
+    let shown = eventually("the record", || {
+        open.admin("/decisions").json().as_array().and_then(|records| records.first().cloned())
+    });
+    assert_eq!(shown["query"]["text"], "send a mail about kangaroos", "text only when it is asked for");
+}

@@ -130,7 +130,11 @@ impl Spaces {
         let bank = Arc::clone(self.bank.get_or_try_init(|| self.build_bank()).await?);
         let rows: Vec<Row> = documents.iter().map(|document| Row::of_document(document, self.shelf.model())).collect();
         let packed = self.shelf.packed(&rows).await?;
-        let index = Index::build(documents.to_vec(), packed, &bank)
+        // Thousands of tools take seconds to index: not on a thread that moves bytes.
+        let (owned, phrases) = (documents.to_vec(), Arc::clone(&bank));
+        let index = tokio::task::spawn_blocking(move || Index::build(owned, packed, &phrases))
+            .await
+            .map_err(|error| EmbedError::Failed(error.to_string()))?
             .ok_or_else(|| EmbedError::Nonsense("the vectors do not fit the roster".to_owned()))?;
         tracing::info!(tools = documents.len(), took = ?begun.elapsed(), "the roster is embedded");
         Ok(Space { index: Arc::new(index), bank, model: Arc::clone(self.shelf.model()) })

@@ -60,7 +60,7 @@ impl Tools {
         if views.is_empty() {
             return Err(refused("no tool in it that can be read".into()));
         }
-        let roster = Roster::new(&views, &policy(), &|name| facts(overlay, name));
+        let roster = Roster::new(&views, "", &policy(), &|name| facts(overlay, name));
         Ok(Self {
             names: views.iter().map(|view| view.name.to_string()).collect(),
             documents: roster.documents().clone(),

@@ -2,25 +2,22 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
-use globset::GlobSet;
 use prometheus::Registry;
 
 use super::admin::Status;
 use super::choose::Chooser;
+use super::journal::Journal;
+use super::route::Route;
 use super::shutdown::Shutdown;
 use super::tls::TlsError;
 use super::upstream::Upstreams;
-use crate::config::narrow::Mode;
 use crate::config::upstream::Upstream;
 use crate::config::{Config, StoreKind};
 use crate::embed::{Embeddings, Readiness};
 use crate::metrics::Metrics;
 use crate::outcome::Outcome;
 use crate::store::{BadUrl, Memory, Redis, Store};
-
-use crate::turn::policy::{Facts, Policy};
 
 /// Decision records that `/decisions` shows.
 const DECISIONS: usize = 200;
@@ -32,6 +29,8 @@ pub enum StartError {
     Store(#[from] BadUrl),
     #[error("https cannot be set up: {0}")]
     Tls(#[from] TlsError),
+    #[error("log.decisions cannot be written: {0}")]
+    Journal(#[from] std::io::Error),
     #[error("two series have one name: {0}")]
     Metrics(#[from] prometheus::Error),
 }
@@ -47,19 +46,10 @@ pub struct App {
     /// Owns what a request leaves behind when its client is gone.
     pub shutdown: Shutdown,
     routes: Vec<Arc<Route>>,
-    decisions: Mutex<VecDeque<String>>,
-}
-
-/// An upstream with its settings ready for use.
-#[derive(Debug)]
-pub struct Route {
-    pub upstream: Upstream,
-    pub policy: Policy,
-    pub mode: Mode,
-    /// Of conversations, narrowed.
-    pub percent: u8,
-    pub deadline: Duration,
-    always_on: GlobSet,
+    /// May records hold what the user wrote?
+    pub log_text: bool,
+    decisions: Mutex<VecDeque<Outcome>>,
+    journal: Option<Journal>,
 }
 
 impl App {
@@ -79,7 +69,9 @@ impl App {
             metrics: Metrics::new()?,
             max_body: config.server.max_body,
             shutdown,
+            log_text: config.log.text,
             decisions: Mutex::default(),
+            journal: config.log.decisions.as_deref().map(Journal::open).transpose()?,
         })
     }
 
@@ -91,18 +83,22 @@ impl App {
     /// Counts one request and keeps its record.
     pub fn record(&self, outcome: &Outcome) {
         self.metrics.record(outcome);
+        if let Some(journal) = &self.journal {
+            journal.record(outcome.record());
+        }
         let mut decisions = self.decisions.lock().unwrap_or_else(PoisonError::into_inner);
         if decisions.len() == DECISIONS {
             decisions.pop_front();
         }
-        decisions.push_back(outcome.record());
+        decisions.push_back(outcome.clone());
     }
 }
 
 impl Status for App {
     fn registry(&self) -> &Registry {
         let errors = self.store.errors().into_iter().map(|(op, count)| (op.label(), count));
-        self.metrics.registry(&self.chooser.embeddings().counts(), &errors.collect::<Vec<_>>())
+        let lost = self.journal.as_ref().map_or(0, Journal::dropped);
+        self.metrics.registry(&self.chooser.embeddings().counts(), &errors.collect::<Vec<_>>(), lost)
     }
 
     fn readiness(&self) -> Readiness {
@@ -114,54 +110,6 @@ impl Status for App {
     }
 
     fn decisions(&self) -> Vec<String> {
-        self.decisions.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
-    }
-}
-
-impl Route {
-    fn new(upstream: Upstream) -> Self {
-        let narrow = &upstream.narrow;
-        let policy = Policy {
-            max_retrieved_tools: narrow.max_retrieved_tools,
-            max_discovered_tools: narrow.max_discovered_tools,
-            max_discovery_legs: narrow.max_discovery_legs,
-            max_bound_tools: narrow.max_bound_tools,
-            sticky_need: narrow.sticky_need,
-            stability: narrow.stability,
-            order: narrow.order,
-            directory: narrow.directory,
-            find_tools_name: narrow.find_tools_name.clone(),
-            query_ignore: narrow.query_ignore.clone(),
-            max_tools: upstream.max_tools,
-        };
-        let mut always_on = globset::GlobSetBuilder::new();
-        for glob in narrow.always_on.iter().filter_map(|glob| globset::Glob::new(glob).ok()) {
-            always_on.add(glob);
-        }
-        Self {
-            policy,
-            mode: narrow.mode,
-            percent: narrow.percent,
-            deadline: narrow.deadline,
-            always_on: always_on.build().unwrap_or_default(),
-            upstream,
-        }
-    }
-
-    /// What configuration and catalog say of a tool.
-    pub fn facts(&self, name: &str) -> Facts {
-        let core = self.always_on.is_match(name);
-        let Some(catalog) = &self.upstream.narrow.catalog else { return Facts { core, ..Facts::default() } };
-        match catalog.find(name) {
-            None => Facts { core, domain: catalog.domain_rank(""), ..Facts::default() },
-            Some(entry) => Facts {
-                core: core || entry.always_on,
-                category: entry.category.clone(),
-                keywords: entry.keywords.clone(),
-                search_text: entry.search_text.clone(),
-                connector: entry.connector.clone(),
-                domain: catalog.domain_rank(&entry.category),
-            },
-        }
+        self.decisions.lock().unwrap_or_else(PoisonError::into_inner).iter().map(Outcome::record).collect()
     }
 }

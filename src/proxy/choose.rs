@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use moka::sync::Cache;
 use xxhash_rust::xxh3::Xxh3;
 
-use super::app::Route;
+use super::route::Route;
 use crate::embed::{self, Embeddings, Space};
 use crate::retrieval::embedder::EmbedError;
 use crate::retrieval::question::{Question, Utterance};
@@ -91,8 +91,9 @@ impl Chooser {
         let mut hash = Xxh3::with_seed(self.seed);
         route.upstream.name.hash(&mut hash);
         body.get(view.layout.tools.clone()).unwrap_or_default().hash(&mut hash);
-        self.rosters
-            .get_with(hash.digest128(), || Arc::new(Roster::new(&view.tools, &route.policy, &|name| route.facts(name))))
+        self.rosters.get_with(hash.digest128(), || {
+            Arc::new(Roster::new(&view.tools, body, &route.policy, &|name| route.facts(name)))
+        })
     }
 
     /// The block of this transcript.

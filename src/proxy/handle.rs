@@ -14,7 +14,7 @@ use http_body_util::StreamBody;
 use hyper::body::Incoming;
 
 use super::Handler;
-use super::app::{App, Route};
+use super::app::App;
 use super::asked;
 use super::body::Body;
 use super::choose;
@@ -25,6 +25,8 @@ use super::record::{Recorder, Watched, marked};
 use super::relay;
 use super::reply::{self, Piece};
 use super::respond::{self, Trouble};
+use super::route::Route;
+use super::source;
 use crate::config::narrow::Mode;
 use crate::outcome::{Action, Outcome};
 use crate::store::Op;
@@ -132,7 +134,7 @@ impl Chat {
         let outcome = &mut self.recorder.outcome;
         outcome.model = view.model.to_string();
         outcome.roster = view.tools.len();
-        outcome.roster_tokens = roster_tokens(&view, text);
+        outcome.roster_tokens = roster.all_tokens();
         outcome.conversation = conversation.get(..16).unwrap_or_default().to_owned();
         if mode == Mode::Shadow {
             return Plan::Untouched(Action::Shadow, None);
@@ -152,6 +154,10 @@ impl Chat {
         }
         let transcript = Transcript::of(&view, &policy.query_ignore);
         outcome.turn = transcript.turns.len();
+        if let Some(turn) = transcript.turns.last() {
+            outcome.query = memory::fingerprint(&turn.utterance.text);
+            outcome.text = self.app.log_text.then(|| turn.utterance.text.clone());
+        }
         if asked.resume || transcript.unanswered {
             return full(Bypass::Resume);
         }
@@ -192,7 +198,7 @@ impl Chat {
             skips_signatures: false,
         };
         let first = narrowing.rewritten(&view, Kind::Searching, 0);
-        self.chosen(&narrowing, &view, text);
+        self.chosen(&narrowing);
         Plan::Narrow(Box::new(narrowing), first)
     }
 
@@ -209,15 +215,13 @@ impl Chat {
     }
 
     /// Notes what was chosen.
-    fn chosen(&mut self, narrowing: &Narrowing, view: &ChatView<'_>, text: &str) {
+    fn chosen(&mut self, narrowing: &Narrowing) {
         let outcome = &mut self.recorder.outcome;
         let chosen = &narrowing.chosen;
         outcome.action = Action::Narrowed;
         outcome.binding = "replace";
         outcome.bound = chosen.block.tools().map(|tool| chosen.roster.name(tool).to_owned()).collect();
-        let bound = chosen.block.tools().filter_map(|tool| view.tools.get(tool));
-        outcome.bound_tokens =
-            bound.map(|tool| tokens::estimate(text.get(tool.span.clone()).unwrap_or_default())).sum();
+        outcome.bound_tokens = chosen.block.tools().map(|tool| chosen.roster.tokens(tool)).sum();
         outcome.discovered = chosen.discovered.iter().map(|tool| chosen.roster.name(*tool).to_owned()).collect();
         if let Some(tool) = &narrowing.find_tools {
             outcome.bound_tokens += tokens::estimate(&tool.description);
@@ -272,9 +276,9 @@ impl Chat {
         let mut answer = Response::new(());
         *answer.headers_mut() = reply_headers(reply.headers());
         let answer = marked(answer, &self.recorder.outcome);
-        let Some(source) = reply::source(reply) else { return respond::trouble(&self.path, &Trouble::Body) };
+        let Some(frames) = source::source(reply) else { return respond::trouble(&self.path, &Trouble::Body) };
         let head_sent = Arc::new(AtomicBool::new(false));
-        let pieces = reply::pieces(narrowing, source, framing, self.recorder, head_sent.clone());
+        let pieces = reply::pieces(narrowing, frames, framing, self.recorder, head_sent.clone());
         let mut pieces = Box::pin(pieces);
         let wait = if framing == crate::wire::reply::Framing::Whole { Duration::MAX } else { HEAD_WAIT };
         let begun = match tokio::time::timeout(wait, pieces.next()).await {
@@ -323,7 +327,7 @@ impl Chat {
 fn watched(reply: Response<Incoming>, format: Format, path: &str, mut recorder: Recorder) -> Response<Body> {
     recorder.outcome.status = reply.status().as_u16();
     let readable = reply.status() == StatusCode::OK && Coding::of(reply.headers()) == Coding::Identity;
-    let framing = reply::framing(&reply, path).filter(|_| readable);
+    let framing = source::framing(&reply, path).filter(|_| readable);
     let reader = framing.map(|framing| Assembler::new(format, framing, "", false));
     let (mut parts, body) = reply.into_parts();
     head::strip_reply(&mut parts);
@@ -345,8 +349,4 @@ fn chat_route(app: &App, request: &Request<Incoming>) -> Option<(Arc<Route>, For
     let target = app.upstreams.find(request.uri())?;
     let format = Format::of_path(target.path).filter(|_| request.method() == Method::POST)?;
     Some((app.route(&target.upstream.name)?.clone(), format, target.path.to_owned()))
-}
-
-fn roster_tokens(view: &ChatView<'_>, text: &str) -> u64 {
-    tokens::estimate(text.get(view.layout.tools.clone()).unwrap_or_default())
 }

@@ -9,14 +9,15 @@ use bytes::Bytes;
 use http::{Response, StatusCode};
 use hyper::body::Incoming;
 
-use super::app::{App, Route};
+use super::app::App;
 use super::body::Body;
 use super::choose::Chosen;
 use super::head::Head;
 use super::record::{self, Recorder};
 use super::relay;
-use super::reply::{self, Source};
 use super::respond::{self, Trouble};
+use super::route::Route;
+use super::source::{self, Source};
 use super::upstream::{SendError, Target};
 use crate::outcome::Action;
 use crate::store::Op;
@@ -116,7 +117,7 @@ impl Narrowing {
             if reply.status() != StatusCode::OK || self.framing(&reply) != framing {
                 return Err(Failure::Refused(reply));
             }
-            return reply::source(reply).ok_or_else(|| Failure::Unsent(SendError::Broken("unknown encoding".into())));
+            return source::source(reply).ok_or_else(|| Failure::Unsent(SendError::Broken("unknown encoding".into())));
         }
     }
 
@@ -129,7 +130,7 @@ impl Narrowing {
     /// How a reply is cut into pieces. One whose type is not known is what the agent asked for: left unread it could
     /// show the agent a search.
     pub fn framing(&self, reply: &Response<Incoming>) -> Framing {
-        reply::framing(reply, &self.path).unwrap_or(match (self.stream, self.format) {
+        source::framing(reply, &self.path).unwrap_or(match (self.stream, self.format) {
             (false, _) => Framing::Whole,
             (true, Format::Gemini) if !self.path.contains("alt=sse") => Framing::Array,
             (true, _) => Framing::Sse,

@@ -2,23 +2,20 @@
 //! `stream!` block without a task of its own: when the agent hangs up it is dropped
 //! wherever it stands, and the upstream call with it. NOT formats, NOT policy.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_stream::stream;
 use bytes::Bytes;
-use futures_util::{Stream, StreamExt, TryStreamExt};
+use futures_util::{Stream, StreamExt};
 use http::{HeaderMap, Response};
 use http_body::Frame;
-use http_body_util::BodyStream;
-use hyper::body::Incoming;
 
 use super::body::{Body, BodyError};
-use super::coding::{self, Coding};
 use super::legs::{Kind, Narrowing};
 use super::record::Recorder;
+use super::source::Source;
 use super::unexpected::Unexpected;
 use crate::turn::search::{self, Next};
 use crate::wire::Assembler;
@@ -37,32 +34,6 @@ pub enum Piece {
     Instead(Box<Response<Body>>),
     /// The reply ends here, broken: the agent must see that.
     Broken(BodyError),
-}
-
-/// The frames of one leg.
-pub type Source = Pin<Box<dyn Stream<Item = Result<Frame<Bytes>, BodyError>> + Send>>;
-
-/// A leg's body as frames, decoded; `None`: it cannot be decoded.
-pub fn source(reply: Response<Incoming>) -> Option<Source> {
-    let coding = Coding::of(reply.headers());
-    let body = reply.into_body();
-    if coding == Coding::Identity {
-        return Some(Box::pin(BodyStream::new(body).map_err(Into::into)));
-    }
-    Some(Box::pin(coding::decoding(body, coding)?.map_ok(Frame::data).map_err(Into::into)))
-}
-
-/// How a reply's body is cut into pieces; `None`: it is not read.
-pub fn framing(reply: &Response<Incoming>, path: &str) -> Option<Framing> {
-    let kind = reply.headers().get(http::header::CONTENT_TYPE)?.to_str().ok()?.to_ascii_lowercase();
-    let kind = kind.split(';').next().unwrap_or_default().trim();
-    let streams = path.split('?').next().unwrap_or_default().ends_with(":streamGenerateContent");
-    match kind {
-        "text/event-stream" => Some(Framing::Sse),
-        "application/json" if streams => Some(Framing::Array),
-        "application/json" => Some(Framing::Whole),
-        _ => None,
-    }
 }
 
 /// The reply. `head_sent`: set by the caller once a later leg's failure can no longer become the reply's status.

@@ -185,7 +185,7 @@ mod tests {
                 group: 0,
             })
             .collect();
-        Roster::new(&tools, policy, &|name| Facts { core: name == "t0", ..Facts::default() })
+        Roster::new(&tools, "", policy, &|name| Facts { core: name == "t0", ..Facts::default() })
     }
 
     fn best(tools: &[usize]) -> Selection {

@@ -49,6 +49,13 @@ pub fn digest(view: &ChatView<'_>, body: &str, text: &str, calls: &[Call]) -> St
     hex(hash)
 }
 
+/// A digest by which a message is found again without being shown.
+pub fn fingerprint(text: &str) -> String {
+    let mut digest = hex(Sha256::new_with_prefix(text.as_bytes()));
+    digest.truncate(16);
+    digest
+}
+
 /// What is kept of the exchanges of one reply; `None`: too long to keep.
 pub fn written(exchanges: &[Exchange]) -> Option<Vec<u8>> {
     serde_json::to_vec(exchanges).ok().filter(|bytes| bytes.len() <= LARGEST)

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::policy::{Directory, Facts, Order, Policy};
+use super::tokens;
 use crate::retrieval::document::{Document, Parameter, parameters};
 use crate::wire::view::{ToolKind, ToolView};
 
@@ -43,11 +44,13 @@ struct Entry {
     document: Option<usize>,
     domain: usize,
     group: usize,
+    /// Estimated, of its own bytes.
+    tokens: u64,
 }
 
 impl Roster {
-    /// Reads a roster. `facts`: what configuration and catalog say of a name.
-    pub fn new(tools: &[ToolView<'_>], policy: &Policy, facts: &dyn Fn(&str) -> Facts) -> Self {
+    /// Reads a roster. `body`: the text that the tools' spans are of. `facts`: what configuration and catalog say of a name.
+    pub fn new(tools: &[ToolView<'_>], body: &str, policy: &Policy, facts: &dyn Fn(&str) -> Facts) -> Self {
         let mut entries = Vec::with_capacity(tools.len());
         let mut by_name: HashMap<String, Vec<usize>> = HashMap::new();
         let mut documents = Vec::new();
@@ -86,6 +89,7 @@ impl Roster {
                 document: if fixed || facts.core { None } else { document },
                 domain: facts.domain,
                 group: tool.group,
+                tokens: tokens::estimate(body.get(tool.span.clone()).unwrap_or_default()),
             });
         }
         let directory = directory(policy, &documents, &categories);
@@ -105,6 +109,16 @@ impl Roster {
     /// The document of a tool; `None`: it is never withheld.
     pub fn document_of(&self, tool: usize) -> Option<usize> {
         self.entries.get(tool)?.document
+    }
+
+    /// Estimated tokens of a tool.
+    pub fn tokens(&self, tool: usize) -> u64 {
+        self.entries.get(tool).map_or(0, |entry| entry.tokens)
+    }
+
+    /// Estimated tokens of all tools.
+    pub fn all_tokens(&self) -> u64 {
+        self.entries.iter().map(|entry| entry.tokens).sum()
     }
 
     /// Entries, all of them.
@@ -295,7 +309,7 @@ mod tests {
             tool("core", 1, ToolKind::Function),
         ];
         let policy = test_policy();
-        let roster = Roster::new(&tools, &policy, &facts);
+        let roster = Roster::new(&tools, "", &policy, &facts);
         let all: HashSet<usize> = [0, 2].into();
         assert_eq!(roster.arranged(&all, Order::Roster), [2, 1, 0, 3]);
         assert_eq!(roster.arranged(&HashSet::new(), Order::Roster), [1, 3]);
@@ -305,7 +319,7 @@ mod tests {
     #[test]
     fn tools_of_one_name_share_a_document() {
         let tools = [tool("a", 0, ToolKind::Function), tool("a", 1, ToolKind::Function)];
-        let roster = Roster::new(&tools, &test_policy(), &facts);
+        let roster = Roster::new(&tools, "", &test_policy(), &facts);
         assert_eq!(roster.documents().len(), 1);
         assert_eq!(roster.twins(1), [0, 1]);
         assert_eq!(roster.document_of(1), Some(0));

@@ -2,9 +2,10 @@
 //! in one run.
 //!
 //! Rounds of both ways alternate, so that what disturbs the machine disturbs both; figures are medians over the rounds'
-//! medians. The provider reads the whole body and answers at once, with a fixed chat completion: there is no model's
-//! thinking behind which a cost could hide, and on the loopback a request takes a tenth of a millisecond. A ratio here
-//! is therefore the hardest case; the column `added` is what an agent feels.
+//! medians. The provider reads the whole body, parses its JSON as a provider must, and answers at once with a fixed chat
+//! completion: there is no model's thinking behind which a cost could hide, and on the loopback a request takes half a
+//! millisecond where a real one takes seconds. A ratio here is therefore the hardest case; the column `added` is what an
+//! agent feels.
 //!
 //! | what | asked |
 //! |---|---|
