@@ -19,9 +19,6 @@ use clap::Parser;
 use command::arguments::{Arguments, Command};
 use command::{demo, eval, failure, serve};
 
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,

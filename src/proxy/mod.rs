@@ -84,6 +84,7 @@ fn builder() -> Builder<TokioExecutor> {
         // It would also end idle connections, and a client that uses one at that moment sees a failure.
         .header_read_timeout(None)
         .preserve_header_case(true)
+        .max_buf_size(body::BUFFER)
         .auto_date_header(false);
     builder
         .http2()

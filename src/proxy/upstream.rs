@@ -58,6 +58,7 @@ impl Upstreams {
                 .pool_timer(TokioTimer::new())
                 .pool_idle_timeout(IDLE)
                 .http1_preserve_header_case(true)
+                .http1_max_buf_size(super::body::BUFFER)
                 // Notices a peer that is gone while a model thinks; no limit on the thinking itself.
                 .http2_keep_alive_interval(HTTP2_PING)
                 .http2_initial_stream_window_size(1 << 20)
