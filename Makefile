@@ -31,7 +31,7 @@ demo: model ## show Packlight at work, without a key (the first build takes some
 
 test: model sdk redis ## all tests: builds what they need, then `cargo test`
 	$(call say,test: cargo test)
-	$(CARGO) test
+	$(CARGO) test --no-fail-fast
 
 model: ## fetch the embedding model (once, by hash)
 	$(call say,model: the embedding model in models/)
