@@ -401,7 +401,7 @@ fn shadow_and_holdout_send_the_agent_s_bytes() {
 #[test]
 fn an_embedder_that_recovers_is_used() {
     let provider = Provider::new().embeddings(Fault::Down).answer(|_| Reply::text("done")).start();
-    let sidecar = over(&provider).start();
+    let sidecar = over(&provider).away().start();
     let body = roster::ask(WEATHER).to_string();
     assert_eq!(sidecar.post(KIMI, &body).packlight("reason"), "embedder");
     provider.set_embeddings(Fault::None);
