@@ -335,3 +335,21 @@ fn deep_documents_are_narrowed_like_others() {
         }
     }
 }
+
+/// CASES A.15: a stall watchdog of the agent fires while the hidden call's arguments are held back.
+#[test]
+fn a_stream_that_holds_a_search_back_shows_that_it_lives() {
+    let search = Reply::find("locks the front door of the house, wherever that door may be and whoever asks for it");
+    let provider = Provider::new().replies([search.every(40).stall(560), Reply::text("done")]).start();
+    let sidecar = Sidecar::over(&provider).set("narrow.max_retrieved_tools", "3").start();
+    let mut exchange =
+        sidecar.open("/kimi/v1/chat/completions", &[], &roster::ask_stream("Weather report").to_string());
+    exchange.read_until(": ping\n");
+    provider.release();
+    let answer = exchange.finish();
+    assert!(answer.complete && answer.text().contains("done"));
+    assert!(!answer.text().contains("find_tools"));
+    for event in answer.events().iter().filter(|event| *event != "[DONE]") {
+        assert!(serde_json::from_str::<serde_json::Value>(event).is_ok(), "{event}");
+    }
+}
