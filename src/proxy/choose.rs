@@ -18,7 +18,6 @@ use crate::turn::bypass::Bypass;
 use crate::turn::fold::{Block, Selection};
 use crate::turn::policy::Asked;
 use crate::turn::roster::Roster;
-use crate::turn::search;
 use crate::turn::transcript::Transcript;
 use crate::wire::request::Restored;
 use crate::wire::view::{ChatView, Choice};
@@ -265,9 +264,4 @@ fn wishes<'w>(asked: &'w Asked, choice: &'w Choice<'_>) -> impl Iterator<Item = 
         Choice::Auto | Choice::None | Choice::Required => &[],
     };
     asked.keep.iter().map(String::as_str).chain(chosen.iter().map(AsRef::as_ref))
-}
-
-/// The declaration of `find_tools` for a roster.
-pub fn declaration(route: &Route, roster: &Roster) -> crate::wire::request::FindTools {
-    search::declaration(&route.policy.find_tools_name, roster)
 }

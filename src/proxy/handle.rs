@@ -17,7 +17,6 @@ use super::Handler;
 use super::app::App;
 use super::asked;
 use super::body::Body;
-use super::choose;
 use super::coding::{self, Coding, Read};
 use super::head::{self, Head};
 use super::legs::{self, Kind, Narrowing};
@@ -31,10 +30,10 @@ use crate::config::narrow::Mode;
 use crate::outcome::{Action, Outcome};
 use crate::store::Op;
 use crate::turn::bypass::Bypass;
-use crate::turn::memory;
 use crate::turn::policy::Asked;
 use crate::turn::tokens;
 use crate::turn::transcript::Transcript;
+use crate::turn::{memory, search};
 use crate::wire::view::{ChatView, Role};
 use crate::wire::{Assembler, Format, signature};
 
@@ -42,8 +41,6 @@ use crate::wire::{Assembler, Format, signature};
 const HEAD_WAIT: Duration = Duration::from_secs(3);
 /// An error body is not read further.
 const ERROR_BYTES: usize = 64 << 10;
-/// Usage headers of the first leg alone: once there may be several they would lie.
-const LEG_HEADERS: [&str; 2] = ["x-msh-usage-prompt-tokens", "x-msh-usage-cached-tokens"];
 
 /// Answers on the data port.
 #[derive(Clone)]
@@ -178,7 +175,7 @@ impl Chat {
             Ok(Err(bypass)) => return full(bypass),
             Ok(Ok(chosen)) => chosen,
         };
-        let find_tools = (policy.max_discovery_legs > 0).then(|| choose::declaration(&self.route, &roster));
+        let find_tools = (policy.max_discovery_legs > 0).then(|| search::declaration(&policy.find_tools_name, &roster));
         let narrowing = Narrowing {
             app: self.app.clone(),
             route: self.route.clone(),
@@ -274,7 +271,7 @@ impl Chat {
         let framing = narrowing.framing(&reply);
         self.recorder.outcome.status = reply.status().as_u16();
         let mut answer = Response::new(());
-        *answer.headers_mut() = reply_headers(reply.headers());
+        *answer.headers_mut() = head::of_rewritten(reply.headers());
         let answer = marked(answer, &self.recorder.outcome);
         let Some(frames) = source::source(reply) else { return respond::trouble(&self.path, &Trouble::Body) };
         let head_sent = Arc::new(AtomicBool::new(false));
@@ -331,17 +328,8 @@ fn watched(reply: Response<Incoming>, format: Format, path: &str, mut recorder: 
     let reader = framing.map(|framing| Assembler::new(format, framing, "", false));
     let (mut parts, body) = reply.into_parts();
     head::strip_reply(&mut parts);
-    parts.version = http::Version::HTTP_11;
     let answer = marked(Response::from_parts(parts, ()), &recorder.outcome);
     answer.map(|()| Body::made(Watched::new(body, reader, recorder)))
-}
-
-fn reply_headers(headers: &HeaderMap) -> HeaderMap {
-    let mut headers = head::strip_length(headers);
-    for name in LEG_HEADERS {
-        headers.remove(name);
-    }
-    headers
 }
 
 /// The settings and the format of a chat request; `None`: it is relayed unread.

@@ -59,17 +59,23 @@ impl Head {
 /// Headers that are for us alone.
 const OURS: &str = "x-packlight-";
 
-/// Takes the hop's headers out of a reply.
+/// Takes the hop's headers out of a reply, and its version: the agent's connection has its own.
 pub fn strip_reply(parts: &mut response::Parts) {
+    parts.version = http::Version::HTTP_11;
     let upgrade = parts.status == http::StatusCode::SWITCHING_PROTOCOLS;
     if parts.headers.keys().any(|name| is_hop(name) || name == CONNECTION) {
         parts.headers = kept(&parts.headers, upgrade, |_| false);
     }
 }
 
-/// Takes out what no longer holds when a reply's body is rewritten.
-pub fn strip_length(headers: &HeaderMap) -> HeaderMap {
-    kept(headers, false, |name| name == CONTENT_LENGTH || name == CONTENT_ENCODING)
+/// Usage headers of the first leg alone: once there may be several they would lie.
+const OF_ONE_LEG: [&str; 2] = ["x-msh-usage-prompt-tokens", "x-msh-usage-cached-tokens"];
+
+/// What still holds when a reply is rewritten, and may be made of several legs.
+pub fn of_rewritten(headers: &HeaderMap) -> HeaderMap {
+    kept(headers, false, |name| {
+        name == CONTENT_LENGTH || name == CONTENT_ENCODING || OF_ONE_LEG.contains(&name.as_str())
+    })
 }
 
 fn kept(headers: &HeaderMap, upgrade: bool, dropped: impl Fn(&HeaderName) -> bool) -> HeaderMap {
@@ -152,6 +158,15 @@ mod tests {
         let head = head.for_body(70).for_reading();
         assert_eq!(names(&head), ["content-length", "z", "accept-encoding"]);
         assert_eq!(head.headers["content-length"], "70");
+    }
+
+    #[test]
+    fn a_rewritten_reply_loses_what_no_longer_holds_and_keeps_the_order_of_the_rest() {
+        let mut headers = HeaderMap::new();
+        for name in ["content-length", "a", "x-msh-usage-prompt-tokens", "b", "x-msh-usage-cached-tokens", "c", "d"] {
+            headers.append(name, HeaderValue::from_static("1"));
+        }
+        assert_eq!(of_rewritten(&headers).keys().collect::<Vec<_>>(), ["a", "b", "c", "d"]);
     }
 
     #[test]

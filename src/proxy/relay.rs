@@ -37,6 +37,5 @@ pub async fn untouched(upstreams: &Upstreams, mut request: Request<Incoming>) ->
 pub fn back(reply: Response<Incoming>) -> Response<Body> {
     let (mut parts, body) = reply.into_parts();
     head::strip_reply(&mut parts);
-    parts.version = http::Version::HTTP_11;
     Response::from_parts(parts, Body::received(body))
 }
