@@ -34,14 +34,16 @@ enum State {
     /// No bracket yet.
     #[default]
     Before,
-    /// Between elements.
+    /// Behind the bracket or a comma.
     Between,
+    /// Behind an element: a comma or the end comes next.
+    After,
     Element,
     Text,
     Escape,
     /// The array is closed.
     Behind,
-    /// It is no array: nothing is cut, all of it is the rest.
+    /// It is no array, or none from here on: nothing is cut any more, all of it is the rest.
     Foreign,
 }
 
@@ -57,10 +59,10 @@ impl Splitter {
 
     /// The next whole piece, if there is one.
     pub(super) fn next_piece(&mut self) -> Option<Piece> {
-        if self.state == State::Foreign {
-            return None;
-        }
         while self.state != State::Behind {
+            if self.state == State::Foreign {
+                return None;
+            }
             let byte = *self.buffer.get(self.at)?;
             if let Some(end) = self.step(byte) {
                 return self.cut(end);
@@ -84,15 +86,13 @@ impl Splitter {
         let here = self.at;
         self.at += 1;
         match (self.state, byte) {
-            (State::Before | State::Between, b' ' | b'\t' | b'\r' | b'\n') => {}
-            (State::Before, b'[') => self.state = State::Between,
-            (State::Before, _) => {
+            (State::Before | State::Between | State::After, b' ' | b'\t' | b'\r' | b'\n') => {}
+            (State::Before, b'[') | (State::After, b',') => self.state = State::Between,
+            (State::Between | State::After, b']') => self.state = State::Behind,
+            (State::Before | State::After, _) | (State::Between, b',') => {
                 self.state = State::Foreign;
                 self.at = self.buffer.len();
-                return None;
             }
-            (State::Between, b',') => {}
-            (State::Between, b']') => self.state = State::Behind,
             (State::Between, _) => {
                 self.element = Some(here);
                 self.state = State::Element;
@@ -117,7 +117,7 @@ impl Splitter {
         let element = self.element.take()?;
         let lead = self.buffer.get(self.start..element)?.to_vec();
         let element = self.buffer.get(element..end)?.to_vec();
-        (self.start, self.at, self.state) = (end, end, State::Between);
+        (self.start, self.at, self.state) = (end, end, State::After);
         Some(Piece::Element { lead, element })
     }
 }
@@ -172,6 +172,14 @@ mod tests {
         let (pieces, rest) = pieces(&[b" {\"error\"", b":{}}"]);
         assert!(pieces.is_empty());
         assert_eq!(rest, b" {\"error\":{}}");
+    }
+
+    #[test]
+    fn what_is_no_array_from_some_byte_on_is_the_rest() {
+        for (whole, elements, left) in [("[{} {}]", 1, " {}]"), ("[,{}]", 0, "[,{}]"), ("[{},,{}]", 1, ",,{}]")] {
+            let (pieces, rest) = pieces(&[whole.as_bytes()]);
+            assert_eq!((pieces.len(), String::from_utf8_lossy(&rest).as_ref()), (elements, left), "{whole}");
+        }
     }
 
     #[test]

@@ -36,6 +36,8 @@ pub(super) struct Writer {
     framing: Framing,
     /// Array: is the bracket written?
     opened: bool,
+    /// Array: is the closing bracket written? What comes behind it is nobody's element.
+    closed: bool,
     /// Array: what the source puts between elements.
     between: Vec<u8>,
     /// How the source ends its lines.
@@ -44,7 +46,7 @@ pub(super) struct Writer {
 
 impl Writer {
     pub(super) fn new(framing: Framing) -> Self {
-        Self { framing, opened: false, between: b",".to_vec(), line_end: b"\r\n" }
+        Self { framing, opened: false, closed: false, between: b",".to_vec(), line_end: b"\r\n" }
     }
 
     /// As it came.
@@ -118,11 +120,17 @@ impl Writer {
 
     /// An empty array's end brings its bracket along. Bytes behind the end come here too.
     fn tail(&mut self, tail: &[u8], out: &mut Vec<u8>) {
-        let opens = tail.contains(&b'[');
-        if !self.opened && !opens {
+        if self.closed {
+            out.extend_from_slice(tail);
+            return;
+        }
+        let end = tail.iter().position(|byte| *byte == b']').map_or(tail.len(), |at| at + 1);
+        let (end, behind) = tail.split_at_checked(end).unwrap_or((tail, &[]));
+        if !self.opened && !end.contains(&b'[') {
             out.push(b'[');
         }
-        out.extend(tail.iter().filter(|byte| !(self.opened && **byte == b'[')));
-        self.opened = true;
+        out.extend(end.iter().filter(|byte| !(self.opened && **byte == b'[')));
+        out.extend_from_slice(behind);
+        (self.opened, self.closed) = (true, true);
     }
 }
