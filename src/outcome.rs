@@ -4,8 +4,7 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
-
+use crate::decision::{self, Called, Decision, Query, Saved, Scored, Timings, Used};
 use crate::turn::fold::Cause;
 use crate::turn::search;
 use crate::wire::reply::Usage;
@@ -88,6 +87,8 @@ pub struct Outcome {
     pub binding: &'static str,
     /// User-authored messages so far.
     pub turn: usize,
+    /// Number of this request within its turn, from 1.
+    pub call: usize,
     pub cause: Option<Cause>,
     /// Digest of what the user wrote; empty: not read.
     pub query: String,
@@ -146,125 +147,65 @@ impl Outcome {
         )
     }
 
-    /// The decision record: one JSON object.
-    pub fn record(&self) -> String {
+    /// The decision record.
+    pub fn decision(&self) -> Decision {
         let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-        let record = Record {
+        Decision {
             ts: self.ts,
-            request: &self.request,
-            conversation: &self.conversation,
+            request: self.request.clone(),
+            conversation: self.conversation.clone(),
             turn: self.turn,
-            upstream: &self.upstream,
-            wire: self.wire,
-            model: &self.model,
-            mode: self.mode,
-            arm: self.action.arm(),
-            action: self.action.label(),
-            reason: self.reason,
-            binding: self.binding,
+            call: self.call,
+            upstream: self.upstream.clone(),
+            wire: self.wire.to_owned(),
+            model: self.model.clone(),
+            mode: self.mode.to_owned(),
+            arm: self.action.arm().to_owned(),
+            action: self.action.label().to_owned(),
+            reason: self.reason.to_owned(),
+            binding: self.binding.to_owned(),
             status: self.status,
             legs: self.legs,
-            block: self.cause.map(|cause| Changed { cause: cause.label(), tokens: self.bound_tokens }),
-            roster: Counted { count: self.roster, tokens: self.roster_tokens },
-            query: (!self.query.is_empty()).then(|| Query { hash: &self.query, text: self.text.as_deref() }),
-            bound: &self.bound,
-            selection: self.selection.iter().map(|(name, score)| Scored { name, score: *score }).collect(),
-            discovered: &self.discovered,
-            called: self.called.iter().map(|(name, verdict)| Called { name, verdict: verdict.label() }).collect(),
+            block: (!self.bound.is_empty()).then(|| decision::Block {
+                hash: String::new(),
+                cause: self.cause.map(|cause| cause.label().to_owned()),
+                tokens: self.bound_tokens,
+            }),
+            roster: decision::Roster { count: self.roster, tokens: self.roster_tokens, ..decision::Roster::default() },
+            history_tokens: 0,
+            bound: self.bound.clone(),
+            selection: self
+                .selection
+                .iter()
+                .map(|(name, score)| Scored { name: name.clone(), score: *score })
+                .collect(),
+            query: (!self.query.is_empty()).then(|| Query {
+                hash: self.query.clone(),
+                text: self.text.clone(),
+                ..Query::default()
+            }),
+            searches: self.searches.iter().map(|search| search.label().to_owned()).collect(),
+            discovered: self.discovered.clone(),
+            called: self
+                .called
+                .iter()
+                .map(|(name, verdict)| Called { name: name.clone(), verdict: verdict.label().to_owned(), rank: None })
+                .collect(),
             usage: self.usage.reported.then_some(Used {
                 prompt: self.usage.prompt,
                 cached: self.usage.cached,
                 completion: self.usage.completion,
             }),
-            saved: Saved { tokens: self.saved_tokens() },
+            cost_usd: None,
+            saved: Saved { tokens: self.saved_tokens(), usd: None },
             timings_us: Timings {
                 embed: self.embed.map(micros),
                 rank: self.rank.map(micros),
                 total: micros(self.overhead),
                 upstream: micros(self.upstream_time),
             },
-        };
-        serde_json::to_string(&record).unwrap_or_default()
+        }
     }
-}
-
-#[derive(Serialize)]
-struct Record<'o> {
-    ts: f64,
-    request: &'o str,
-    conversation: &'o str,
-    turn: usize,
-    upstream: &'o str,
-    wire: &'o str,
-    model: &'o str,
-    mode: &'o str,
-    arm: &'o str,
-    action: &'o str,
-    reason: &'o str,
-    binding: &'o str,
-    status: u16,
-    legs: usize,
-    block: Option<Changed<'o>>,
-    roster: Counted,
-    query: Option<Query<'o>>,
-    bound: &'o [String],
-    selection: Vec<Scored<'o>>,
-    discovered: &'o [String],
-    called: Vec<Called<'o>>,
-    usage: Option<Used>,
-    saved: Saved,
-    timings_us: Timings,
-}
-
-#[derive(Serialize)]
-struct Changed<'o> {
-    cause: &'o str,
-    tokens: u64,
-}
-
-#[derive(Serialize)]
-struct Query<'o> {
-    hash: &'o str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    text: Option<&'o str>,
-}
-
-#[derive(Serialize)]
-struct Counted {
-    count: usize,
-    tokens: u64,
-}
-
-#[derive(Serialize)]
-struct Scored<'o> {
-    name: &'o str,
-    score: f32,
-}
-
-#[derive(Serialize)]
-struct Called<'o> {
-    name: &'o str,
-    verdict: &'o str,
-}
-
-#[derive(Serialize)]
-struct Used {
-    prompt: u64,
-    cached: u64,
-    completion: u64,
-}
-
-#[derive(Serialize)]
-struct Saved {
-    tokens: i64,
-}
-
-#[derive(Serialize)]
-struct Timings {
-    embed: Option<u64>,
-    rank: Option<u64>,
-    total: u64,
-    upstream: u64,
 }
 
 #[cfg(test)]
@@ -291,11 +232,10 @@ mod tests {
     }
 
     #[test]
-    fn a_record_is_one_line_and_has_no_usage_that_was_not_reported() {
-        let record = Outcome { called: vec![("f\n".into(), Verdict::Withheld)], ..Outcome::default() }.record();
-        assert!(!record.contains('\n'));
-        let record: serde_json::Value = serde_json::from_str(&record).expect("json");
-        assert_eq!(record["usage"], serde_json::Value::Null);
-        assert_eq!(record["called"][0]["verdict"], "withheld");
+    fn a_record_has_no_usage_that_was_not_reported() {
+        let outcome = Outcome { called: vec![("f".into(), Verdict::Withheld)], ..Outcome::default() };
+        let record = outcome.decision();
+        assert_eq!(record.usage, None);
+        assert!(record.called[0].is_missed());
     }
 }

@@ -84,7 +84,7 @@ impl App {
     pub fn record(&self, outcome: &Outcome) {
         self.metrics.record(outcome);
         if let Some(journal) = &self.journal {
-            journal.record(outcome.record());
+            journal.record(outcome.decision().line());
         }
         let mut decisions = self.decisions.lock().unwrap_or_else(PoisonError::into_inner);
         if decisions.len() == DECISIONS {
@@ -110,6 +110,11 @@ impl Status for App {
     }
 
     fn decisions(&self) -> Vec<String> {
-        self.decisions.lock().unwrap_or_else(PoisonError::into_inner).iter().map(Outcome::record).collect()
+        self.decisions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .iter()
+            .map(|outcome| outcome.decision().line())
+            .collect()
     }
 }
