@@ -3,14 +3,19 @@
 //! and `reply` (a mod.rs that defines AND dispatches is a circle).
 //! Pure: no sockets, no time, no policy.
 
+mod document;
 pub mod gemini;
 pub mod json;
+mod members;
 pub mod openai;
+mod query;
 pub mod reply;
 pub mod request;
 pub mod signature;
 pub mod splice;
 pub mod sse;
+mod sum;
+mod text;
 pub mod view;
 
 use reply::{Framing, Leg, Progress};

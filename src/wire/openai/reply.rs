@@ -4,9 +4,7 @@
 
 mod frame;
 mod heard;
-mod members;
 mod past;
-mod query;
 mod stream;
 mod usage;
 mod whole;

@@ -1,21 +1,36 @@
 //! Reads a chat completions request as spans of its body. NOT a value tree of it
 //! (numbers and escapes must survive), NOT what to do about what it says.
 
-mod document;
-
 use std::borrow::Cow;
 use std::ops::Range;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use self::document::{List, Text, Top};
-use super::text;
 use crate::wire::WireError;
+use crate::wire::document::{List, Text, Top};
 use crate::wire::json::{self, Object};
+use crate::wire::text;
 use crate::wire::view::{
     AnswerView, CallView, ChatView, Choice, Layout, MessageView, Role, ToolKind, ToolView, Traits,
 };
+
+/// The keys that are read, and that must therefore not stand twice: which of the two a provider takes is its secret.
+const READ: [&str; 13] = [
+    "tools",
+    "messages",
+    "model",
+    "stream",
+    "tool_choice",
+    "n",
+    "response_format",
+    "stream_options",
+    "max_completion_tokens",
+    "max_tokens",
+    "extra_body",
+    "google",
+    "cached_content",
+];
 
 /// Reads a request.
 ///
@@ -23,7 +38,7 @@ use crate::wire::view::{
 /// takes for a few packets.
 pub fn view(body: &str) -> Result<ChatView<'_>, WireError> {
     let top: Top<'_> = serde_json::from_str(body).map_err(|_| WireError::Json)?;
-    if let Some(key) = top.duplicate {
+    if let Some(key) = top.duplicate(&READ) {
         return Err(WireError::Duplicate(key));
     }
     let mut traits = traits(&top)?;

@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use serde_json::value::RawValue;
 
-use super::text;
 use crate::wire::json::{self, Object};
 use crate::wire::request::{Exchange, FindTools, Restored, Rewrite, Slot};
 use crate::wire::splice::Edits;
+use crate::wire::text;
 use crate::wire::view::{ChatView, MessageView};
 
 /// Makes the request that is sent instead.

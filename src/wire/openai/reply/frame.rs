@@ -2,9 +2,9 @@
 //! anew when a reply is spliced. NOT the order of frames, NOT when they leave.
 
 use super::heard::{Heard, REASONING, Whose};
-use super::members::Members;
 use super::past::Past;
 use crate::wire::json::{self, Object};
+use crate::wire::members::Members;
 use crate::wire::sse;
 
 /// A frame as it came, and what stands in it.

@@ -2,12 +2,12 @@
 //! own spelling. From it come the leg's report and the message the provider must
 //! see again. NOT what the client was shown of it, except as a note of how much.
 
-use super::query::query;
 use super::usage::Usages;
 use crate::wire::json::{self, Object};
-use crate::wire::openai::text;
+use crate::wire::query::query;
 use crate::wire::reply::{Call, Leg, Search};
 use crate::wire::request::{Answer, Exchange};
+use crate::wire::text;
 
 /// One leg. Texts are spelt as in JSON strings, so that an emoji cut in two by the provider is whole again.
 #[derive(Debug, Default)]

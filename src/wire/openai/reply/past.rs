@@ -2,11 +2,12 @@
 //! the client has seen. NOT the current leg.
 
 use super::heard::Heard;
-use super::members::Members;
-use super::usage::{self, Usages};
+use super::usage::Usages;
 use crate::wire::json::Object;
-use crate::wire::openai::text;
+use crate::wire::members::Members;
 use crate::wire::reply::{Call, Leg};
+use crate::wire::sum::sum;
+use crate::wire::text;
 
 #[derive(Debug, Default)]
 pub(super) struct Past {
@@ -80,7 +81,7 @@ impl Past {
 }
 
 fn add(earlier: Option<&str>, members: &mut Members<'_>) {
-    let total = earlier.and_then(|earlier| Some(usage::sum(earlier, members.said("usage")?)));
+    let total = earlier.and_then(|earlier| Some(sum(earlier, members.said("usage")?)));
     if let Some(total) = total {
         members.set("usage", total);
     }

@@ -2,11 +2,11 @@
 //! client was spared taken out and what earlier legs said put in front. NOT streams.
 
 use super::heard::{Heard, REASONING, Whose};
-use super::members::Members;
 use super::past::Past;
 use crate::wire::json::{self, Object};
-use crate::wire::openai::text;
+use crate::wire::members::Members;
 use crate::wire::reply::Leg;
+use crate::wire::text;
 
 #[derive(Debug, Default)]
 pub(super) struct Whole {

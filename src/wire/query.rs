@@ -3,7 +3,7 @@
 use crate::wire::json::{self, Object};
 
 /// The query in the text of `find_tools`' arguments; `None` when it cannot be read.
-pub(super) fn query(arguments: &str) -> Option<String> {
+pub fn query(arguments: &str) -> Option<String> {
     let arguments = arguments.trim();
     let text = if let Some(object) = Object::parse(arguments) {
         let named = object.find("query").and_then(json::string);

@@ -8,34 +8,19 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// The keys that are read, and that must therefore not stand twice: which of the two a provider takes is its secret.
-const READ: [&str; 13] = [
-    "tools",
-    "messages",
-    "model",
-    "stream",
-    "tool_choice",
-    "n",
-    "response_format",
-    "stream_options",
-    "max_completion_tokens",
-    "max_tokens",
-    "extra_body",
-    "google",
-    "cached_content",
-];
-
+/// The members of a request's document.
 #[derive(Default)]
-pub(super) struct Top<'a> {
-    pub(super) tools: List<'a>,
-    pub(super) messages: List<'a>,
-    others: Vec<(&'static str, &'a RawValue)>,
-    /// A key of [`READ`] that stands twice.
-    pub(super) duplicate: Option<&'static str>,
+pub struct Top<'a> {
+    pub tools: List<'a>,
+    pub messages: List<'a>,
+    others: Vec<(Cow<'a, str>, &'a RawValue)>,
+    /// One of the lists stands twice.
+    twice: Option<&'static str>,
 }
 
+/// `tools` or `messages`.
 #[derive(Default)]
-pub(super) enum List<'a> {
+pub enum List<'a> {
     /// Absent or null.
     #[default]
     Missing,
@@ -46,12 +31,18 @@ pub(super) enum List<'a> {
 
 /// `Cow<str>` borrows only behind this attribute.
 #[derive(Deserialize)]
-pub(super) struct Text<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
+pub struct Text<'a>(#[serde(borrow)] pub Cow<'a, str>);
 
 impl<'a> Top<'a> {
-    /// A member other than the lists; one of [`READ`].
-    pub(super) fn find(&self, key: &str) -> Option<&'a RawValue> {
-        self.others.iter().find(|(name, _)| *name == key).map(|(_, raw)| *raw)
+    /// The first member of that name, other than the lists.
+    pub fn find(&self, key: &str) -> Option<&'a RawValue> {
+        self.others.iter().find(|(name, _)| name == key).map(|(_, raw)| *raw)
+    }
+
+    /// One of these keys that stands twice.
+    pub fn duplicate(&self, keys: &[&'static str]) -> Option<&'static str> {
+        let count = |key: &str| self.others.iter().filter(|(name, _)| name == key).count();
+        self.twice.or_else(|| keys.iter().copied().find(|key| count(key) > 1))
     }
 }
 
@@ -72,20 +63,18 @@ impl<'de> Visitor<'de> for Members {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut top = Top::default();
-        let mut seen = [false; READ.len()];
+        let (mut tools, mut messages) = (false, false);
         while let Some(Text(key)) = map.next_key()? {
-            let known = READ.iter().zip(&mut seen).find(|(name, _)| **name == key);
-            let Some((&name, seen)) = known else {
-                map.next_value::<IgnoredAny>()?;
-                continue;
-            };
-            if std::mem::replace(seen, true) {
-                top.duplicate = Some(name);
-            }
-            match name {
-                "tools" => top.tools = map.next_value()?,
-                "messages" => top.messages = map.next_value()?,
-                _ => top.others.push((name, map.next_value()?)),
+            match &*key {
+                "tools" => {
+                    top.twice = std::mem::replace(&mut tools, true).then_some("tools").or(top.twice);
+                    top.tools = map.next_value()?;
+                }
+                "messages" => {
+                    top.twice = std::mem::replace(&mut messages, true).then_some("messages").or(top.twice);
+                    top.messages = map.next_value()?;
+                }
+                _ => top.others.push((key, map.next_value()?)),
             }
         }
         Ok(top)

@@ -5,25 +5,26 @@ use std::borrow::Cow;
 
 use crate::wire::json::{self, Object};
 
+/// The members of one object, in order.
 #[derive(Debug)]
-pub(super) struct Members<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
+pub struct Members<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
 
 impl<'a> Members<'a> {
-    pub(super) fn of(object: &Object<'a>) -> Self {
+    pub fn of(object: &Object<'a>) -> Self {
         Self(object.0.iter().map(|(key, raw)| (key.clone(), Cow::Borrowed(raw.get()))).collect())
     }
 
-    pub(super) fn get(&self, key: &str) -> Option<&str> {
+    pub fn get(&self, key: &str) -> Option<&str> {
         self.0.iter().find(|(name, _)| name == key).map(|(_, value)| &**value)
     }
 
     /// A member that is there and says something.
-    pub(super) fn said(&self, key: &str) -> Option<&str> {
+    pub fn said(&self, key: &str) -> Option<&str> {
         self.get(key).filter(|value| !matches!(*value, "null" | "\"\""))
     }
 
     /// `value` in place of the member's own, or at the end.
-    pub(super) fn set(&mut self, key: &'static str, value: String) {
+    pub fn set(&mut self, key: &'static str, value: String) {
         match self.0.iter_mut().find(|(name, _)| name == key) {
             Some((_, own)) => *own = Cow::Owned(value),
             None => self.0.push((Cow::Borrowed(key), Cow::Owned(value))),
@@ -31,24 +32,24 @@ impl<'a> Members<'a> {
     }
 
     /// `value` in place of the member's own, if there is such a member.
-    pub(super) fn replace(&mut self, key: &'static str, value: String) {
+    pub fn replace(&mut self, key: &'static str, value: String) {
         if self.get(key).is_some() {
             self.set(key, value);
         }
     }
 
     /// Was there something to remove?
-    pub(super) fn remove(&mut self, key: &str) -> bool {
+    pub fn remove(&mut self, key: &str) -> bool {
         let before = self.0.len();
         self.0.retain(|(name, _)| name != key);
         self.0.len() < before
     }
 
-    pub(super) fn keys(&self) -> impl Iterator<Item = &str> {
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|(name, _)| &**name)
     }
 
-    pub(super) fn json(&self) -> String {
+    pub fn json(&self) -> String {
         let members: Vec<String> = self.0.iter().map(|(key, value)| format!("{}:{value}", json::quoted(key))).collect();
         format!("{{{}}}", members.join(","))
     }
