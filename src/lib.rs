@@ -13,12 +13,13 @@
 //! 4    outcome.rs      eval.rs      demo/
 //! 3    shadow.rs       config/
 //! 2  turn/ (pure)                   embed/ ......... model, HTTP out, shared build
-//! 1  wire/ (pure)   retrieval/ (pure)   decision.rs (pure)   chart/ (pure)   store/ ..... redis
+//! 1  wire/ (pure)   retrieval/ (pure)   cost/ (pure)   decision.rs (pure)   chart/ (pure)   store/ ..... redis
 //! ```
 //!
 //! * [`wire`]: bytes in, bytes out. The only place that knows a provider's shapes.
 //! * [`retrieval`]: texts and numbers. Which tools does a message need?
 //! * [`decision`]: the record of one request, as written and as read.
+//! * [`cost`]: tokens become USD; a provider's prompt cache, simulated.
 //! * [`store`]: bytes with a life span, in memory or on Redis.
 //! * [`chart`]: figures as text, HTML and SVG.
 //! * [`turn`]: decides. What is bound, what was asked for, when to touch nothing.
@@ -43,6 +44,8 @@
 #[deny(clippy::disallowed_types, clippy::disallowed_methods, reason = "a pure floor")]
 pub mod chart;
 pub mod config;
+#[deny(clippy::disallowed_types, clippy::disallowed_methods, reason = "a pure floor")]
+pub mod cost;
 #[deny(clippy::disallowed_types, clippy::disallowed_methods, reason = "a pure floor")]
 pub mod decision;
 pub mod demo;

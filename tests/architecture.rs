@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// Imports point down; modules of one floor do not know each other.
 const FLOORS: [(u8, &[&str]); 8] = [
-    (1, &["wire", "retrieval", "decision", "chart", "store"]),
+    (1, &["wire", "retrieval", "cost", "decision", "chart", "store"]),
     (2, &["turn", "embed"]),
     (3, &["shadow", "config"]),
     (4, &["outcome", "eval", "demo"]),

@@ -207,7 +207,9 @@ fn unknown_and_wrong_variables_are_problems_by_their_name() {
             "line 1: nonsense: unknown key, known here are embeddings, log, narrow, prices, server, store, upstream",
             "PACKLIGHT_LISTEN: listen: unknown key, did you mean server.listen?",
             "PACKLIGHT_NARROW__PERCENT: narrow.percent: must be a whole number from 0 to 100, not `all`",
-            "PACKLIGHT_PRICES__GPT__INPUT: prices.gpt: no price has this name, there are kimi-k3",
+            "PACKLIGHT_PRICES__GPT__INPUT: prices.gpt: no price has this name, there are kimi-k3*, kimi-k3.1*, \
+             kimi-k3.1*highspeed*, kimi-k2.6*, kimi-k2.5*, gemini-2.5-pro*, gemini-2.5-flash*, gemini-2.5-flash-lite*, \
+             gemini-3*-flash*, gemini-3.5-flash*, gemini-3*-flash-lite*, gemini-3*-pro*",
             "PACKLIGHT_SEVER__LISTEN: sever: unknown key, did you mean server?",
             "PACKLIGHT_UPSTREAM__OPENAI__URL: upstream.openai: no upstream has this name, there are kimi, gemini",
         ]

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::embeddings::Embeddings;
 use super::narrow::Narrow;
-use super::prices::{self, Prices};
+use super::prices;
 use super::problem::{self, Place, Problem};
 use super::read::{self, Reader, Section};
 use super::secret::Secret;
@@ -35,7 +35,7 @@ impl Config {
     /// Errors are sorted: lines of the file, then variables by name.
     pub fn parse(text: &str, folder: &Path, variables: &[(OsString, OsString)]) -> Result<Self, Vec<Problem>> {
         let mut tree = source::parse(text)?;
-        let builtin = Builtin { upstreams: &upstream::BUILTIN_NAMES, prices: &prices::BUILTIN_NAMES };
+        let builtin = Builtin { upstreams: &upstream::BUILTIN_NAMES, prices: &prices::builtin_names() };
         let mut problems = Vec::new();
         source::overlay(&mut tree, variables, &builtin, &mut problems);
 
@@ -50,7 +50,7 @@ impl Config {
         let embeddings = Embeddings::read(root.section("embeddings"), variables);
         let store = Store::read(root.section("store"));
         let log = Log::read(root.section("log"));
-        let prices = Prices::read(root.named("prices"));
+        let prices = prices::read(root.named("prices"));
         root.finish();
 
         problems.extend(reader.into_problems());

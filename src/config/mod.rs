@@ -6,7 +6,7 @@ pub mod catalog;
 pub mod embeddings;
 pub mod load;
 pub mod narrow;
-pub mod prices;
+mod prices;
 pub mod problem;
 mod read;
 pub mod secret;
@@ -17,9 +17,9 @@ pub mod upstream;
 
 use std::path::PathBuf;
 
+use crate::cost::prices::Prices;
 use embeddings::Embeddings;
 use narrow::Narrow;
-use prices::Prices;
 use secret::Secret;
 use server::Server;
 use upstream::Upstream;
@@ -35,6 +35,7 @@ pub struct Config {
     pub embeddings: Embeddings,
     pub store: Store,
     pub log: Log,
+    /// What tokens cost: the file's before the built-in table.
     pub prices: Prices,
 }
 
