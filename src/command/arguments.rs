@@ -44,24 +44,38 @@ pub(crate) struct Check {
 
 #[derive(Debug, Args)]
 pub(crate) struct Eval {
-    /// The roster: a `tools` array in OpenAI, Gemini, Anthropic or MCP form
-    #[arg(long, value_name = "FILE")]
-    pub catalog: PathBuf,
-    /// JSON lines of `id, lang, query | messages, expect[], tags`
-    #[arg(long, value_name = "FILE", required = true, num_args = 1..)]
-    pub cases: Vec<PathBuf>,
-    /// A catalog file: categories, keywords, the core
-    #[arg(long, value_name = "FILE")]
-    pub overlay: Option<PathBuf>,
+    #[command(flatten)]
+    pub cases: Cases,
     /// How many tools are selected; by default as many as are served
     #[arg(long, value_name = "NUMBER")]
     pub k: Option<usize>,
-    /// A configuration file: the embedder
+    /// A configuration file: the embedder, the catalog, how many tools are selected
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// Succeed although tools have no case, descriptions are thin, or cases cannot fail
+    #[arg(long)]
+    pub allow_gaps: bool,
     /// For a machine
     #[arg(long)]
     pub json: bool,
+}
+
+/// Rosters and labelled requests for them.
+#[derive(Debug, Args)]
+pub(crate) struct Cases {
+    /// The roster: a `tools` array in OpenAI, Gemini, Anthropic or MCP form. One for all cases, or one for each file of
+    /// them in the same order, or none where a catalog.json stands beside them
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    pub catalog: Vec<PathBuf>,
+    /// JSON lines of `id, lang, query | messages, expect[], tags, catalog`, or a folder with a cases.jsonl
+    #[arg(long, value_name = "FILE", required_unless_present = "sets", num_args = 1..)]
+    pub cases: Vec<PathBuf>,
+    /// TOML: a list of `[[set]]` with `name, catalog, cases, langs, tags, sample, tools`
+    #[arg(long, value_name = "FILE")]
+    pub sets: Option<PathBuf>,
+    /// A catalog file: categories, keywords, the core
+    #[arg(long, value_name = "FILE")]
+    pub overlay: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -46,10 +46,14 @@ impl Disk {
     /// Those of the wanted rows that are in the file. Blocking.
     pub(super) fn find(&self, wanted: &HashSet<Key>) -> HashMap<Key, Numbers> {
         let mut found = HashMap::new();
-        match self.scan(wanted, &mut found) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => self.complain("read", &error),
-            Ok(()) | Err(_) => {}
-        }
+        self.told(self.scan(&|key| wanted.contains(key), wanted.len(), &mut found));
+        found
+    }
+
+    /// Every row that is in the file. Blocking.
+    pub(super) fn all(&self) -> HashMap<Key, Numbers> {
+        let mut found = HashMap::new();
+        self.told(self.scan(&|_| true, usize::MAX, &mut found));
         found
     }
 
@@ -94,7 +98,16 @@ impl Disk {
         MAGIC.len() + KEY + self.dimensions * size_of::<f32>() + CHECKSUM
     }
 
-    fn scan(&self, wanted: &HashSet<Key>, found: &mut HashMap<Key, Numbers>) -> io::Result<()> {
+    /// A file that is not there yet is no failure.
+    fn told(&self, read: io::Result<()>) {
+        match read {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => self.complain("read", &error),
+            Ok(()) | Err(_) => {}
+        }
+    }
+
+    /// Until `most` rows that are `wanted` are found.
+    fn scan(&self, wanted: &dyn Fn(&Key) -> bool, most: usize, found: &mut HashMap<Key, Numbers>) -> io::Result<()> {
         let file = File::open(&self.path)?;
         let mut left = MOST.saturating_mul(2);
         let mut window = Vec::new();
@@ -105,7 +118,7 @@ impl Disk {
             while rest.len() >= self.record_len() {
                 match self.parse(rest) {
                     Some((key, numbers)) => {
-                        if wanted.contains(&key) {
+                        if wanted(&key) {
                             found.insert(key, numbers);
                         }
                         rest = rest.get(self.record_len()..).unwrap_or_default();
@@ -113,7 +126,7 @@ impl Disk {
                     None => rest = next_magic(rest),
                 }
             }
-            if read == 0 || found.len() == wanted.len() {
+            if read == 0 || found.len() == most {
                 return Ok(());
             }
             let parsed = window.len() - rest.len();
@@ -193,6 +206,7 @@ mod tests {
         disk.append(&[row(3)]);
         let found = Disk::new(&folder.path().join("new"), "m", 3).find(&keys(&[1, 3, 9]));
         assert_eq!(found, HashMap::from([row(1), row(3)]));
+        assert_eq!(disk.all().len(), 3);
         let mut other = Disk::new(&folder.path().join("new"), "other", 3);
         other.path = disk.path.clone();
         assert!(other.find(&keys(&[1, 3])).is_empty());

@@ -9,6 +9,7 @@ mod counts;
 mod disk;
 mod flight;
 pub mod http;
+mod kept;
 mod queries;
 mod remote;
 mod rows;
@@ -96,7 +97,8 @@ impl Embeddings {
 
     fn room(settings: &Settings, store: Arc<dyn Store>) -> Room {
         let (cache_dir, retry) = (settings.cache_dir.clone(), settings.retry);
-        Room { store, counts: Arc::default(), tasks: Tasks::default(), cache_dir, retry }
+        let keep_queries = settings.keep_queries;
+        Room { store, counts: Arc::default(), tasks: Tasks::default(), cache_dir, keep_queries, retry }
     }
 
     fn of(settings: &Settings, room: Room, configured: Seat, fallback: Option<Seat>) -> Arc<Self> {

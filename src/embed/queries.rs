@@ -1,5 +1,5 @@
 //! Vectors of messages, remembered by the hash of the text: the calls of a turn embed once. NOT the text itself, which
-//! is kept nowhere.
+//! is kept nowhere; the vectors themselves are on disk only for commands that measure (`kept`).
 
 use std::sync::Arc;
 
@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::counts::Counts;
 use super::flight::{Flights, Lead};
+use super::kept::Kept;
 use super::rows::{Key, Numbers, checked};
 use super::tasks::Tasks;
 use crate::retrieval::embedder::{EmbedError, Embedder, Task};
@@ -21,6 +22,7 @@ const TEXTS: usize = 1024;
 pub(super) struct Queries {
     embedder: Arc<dyn Embedder>,
     memo: Cache<Key, Numbers>,
+    kept: Option<Kept>,
     flights: Flights<Key, Numbers>,
     counts: Arc<Counts>,
     tasks: Tasks,
@@ -30,21 +32,27 @@ pub(super) struct Queries {
 type Led = (Key, Lead<Key, Numbers>, String);
 
 impl Queries {
-    pub(super) fn new(embedder: Arc<dyn Embedder>, counts: Arc<Counts>, tasks: Tasks) -> Self {
+    /// `kept`: where vectors outlive the process; `None`: nowhere.
+    pub(super) fn new(embedder: Arc<dyn Embedder>, kept: Option<Kept>, counts: Arc<Counts>, tasks: Tasks) -> Self {
         let memo = Cache::builder()
             .max_capacity(MEMORY)
             .weigher(|_: &Key, numbers: &Numbers| u32::try_from(size_of_val(&**numbers) + 128).unwrap_or(u32::MAX))
             .build();
-        Self { embedder, memo, flights: Flights::new(TEXTS), counts, tasks }
+        Self { embedder, memo, kept, flights: Flights::new(TEXTS), counts, tasks }
     }
 
     /// One unit vector per text, in order. The work goes on when the caller stops waiting.
     pub(super) async fn of(self: &Arc<Self>, texts: &[String]) -> Result<Vec<Numbers>, EmbedError> {
+        let known = match &self.kept {
+            Some(kept) => Some(kept.known().await),
+            None => None,
+        };
         let mut places = Vec::with_capacity(texts.len());
         let mut led = Vec::new();
         for text in texts {
             let key: Key = Sha256::digest(text).into();
-            if let Some(numbers) = self.memo.get(&key) {
+            let at_hand = self.memo.get(&key).or_else(|| known.and_then(|known| known.get(&key)).cloned());
+            if let Some(numbers) = at_hand {
                 places.push(Ok(numbers));
                 continue;
             }
@@ -84,8 +92,11 @@ impl Queries {
         match answer.and_then(|answer| checked(answer, texts.len(), self.embedder.dimensions())) {
             Ok(vectors) => {
                 self.counts.built(vectors.len());
-                for ((key, lead), vector) in leads.into_iter().zip(vectors) {
-                    let numbers: Numbers = vector.into();
+                let vectors: Vec<Numbers> = vectors.into_iter().map(Into::into).collect();
+                if let Some(kept) = &self.kept {
+                    kept.add(leads.iter().map(|(key, _)| *key).zip(vectors.iter().cloned()).collect()).await;
+                }
+                for ((key, lead), numbers) in leads.into_iter().zip(vectors) {
                     self.memo.insert(key, Arc::clone(&numbers));
                     lead.land(Ok(numbers));
                 }

@@ -12,6 +12,7 @@ use super::builtin::{Builtin, Pool, Settings as PoolSettings};
 use super::counts::Counts;
 use super::disk::{Disk, known_dimensions};
 use super::flight::Flights;
+use super::kept::Kept;
 use super::queries::Queries;
 use super::remote::{Remote, Sized};
 use super::settings::Settings;
@@ -28,6 +29,7 @@ pub(super) struct Room {
     pub(super) counts: Arc<Counts>,
     pub(super) tasks: Tasks,
     pub(super) cache_dir: Option<PathBuf>,
+    pub(super) keep_queries: bool,
     pub(super) retry: Duration,
 }
 
@@ -48,12 +50,14 @@ impl Desk {
     fn with_disk_name(name: &str, embedder: &Arc<dyn Embedder>, room: &Room) -> Self {
         let dimensions = embedder.dimensions();
         let disk = room.cache_dir.as_deref().map(|folder| Disk::new(folder, name, dimensions));
+        let kept = room.cache_dir.as_deref().filter(|_| room.keep_queries);
+        let kept = kept.map(|folder| Kept::new(folder, name, dimensions));
         let (counts, tasks) = (&room.counts, &room.tasks);
         let shelf = Shelf::new(Arc::clone(embedder), disk, Arc::clone(&room.store), Arc::clone(counts), tasks.clone());
         let model = Arc::clone(shelf.model());
         Self {
             spaces: Arc::new(Spaces::new(Arc::new(shelf), Arc::clone(counts), tasks.clone(), room.retry)),
-            queries: Arc::new(Queries::new(Arc::clone(embedder), Arc::clone(counts), tasks.clone())),
+            queries: Arc::new(Queries::new(Arc::clone(embedder), kept, Arc::clone(counts), tasks.clone())),
             model,
             dimensions,
         }

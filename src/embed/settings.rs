@@ -56,6 +56,8 @@ pub struct Settings {
     pub model_path: Option<PathBuf>,
     /// Where vectors are kept; `None`: nowhere.
     pub cache_dir: Option<PathBuf>,
+    /// Keep the vectors of queries as well, for commands that measure. Never where users' messages are served.
+    pub keep_queries: bool,
     pub query_prefix: String,
     pub document_prefix: String,
     /// What a turn waits for all of it; a remote embedder has half, then the builtin one is asked.
@@ -81,6 +83,7 @@ impl Default for Settings {
             timeout: Duration::from_secs(2),
             model_path: None,
             cache_dir: None,
+            keep_queries: false,
             query_prefix: String::new(),
             document_prefix: String::new(),
             deadline: Duration::from_millis(300),

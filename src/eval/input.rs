@@ -3,11 +3,13 @@
 //! the transcript's. NOT a judgement of either.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::Problem;
 use crate::config::catalog::Catalog;
@@ -30,7 +32,7 @@ pub struct Tools {
 }
 
 /// A labelled request.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Case {
     pub id: String,
     /// `-`: not said.
@@ -39,6 +41,22 @@ pub struct Case {
     /// The tools it needs.
     pub expect: Vec<String>,
     pub tags: Vec<String>,
+    /// The roster it is asked of, beside its file; `None`: the file's.
+    pub catalog: Option<String>,
+    /// What requests that say the same in several languages have in common.
+    pub pair: Option<String>,
+}
+
+impl Case {
+    /// What is asked, on one line of at most 160 characters.
+    pub fn prompt(&self) -> String {
+        let said = self.dialogue.last().map_or("", |last| last.text.as_str());
+        let flat = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        match flat.char_indices().nth(160) {
+            Some((at, _)) => format!("{}…", flat.get(..at).unwrap_or_default()),
+            None => flat,
+        }
+    }
 }
 
 impl Tools {
@@ -66,6 +84,17 @@ impl Tools {
             documents: roster.documents().clone(),
         })
     }
+
+    /// Keeps at most `most` tools: those that are `needed`, then others by the hash of their names. In their order.
+    pub fn cut(&mut self, most: usize, needed: &dyn Fn(&str) -> bool) {
+        let mut names: Vec<(bool, u64, &String)> =
+            self.names.iter().map(|name| (!needed(name), xxh3_64(name.as_bytes()), name)).collect();
+        names.sort_unstable();
+        let kept: HashSet<String> = names.into_iter().take(most).map(|(_, _, name)| name.clone()).collect();
+        self.names.retain(|name| kept.contains(name));
+        let documents = self.documents.iter().filter(|document| kept.contains(&document.name));
+        self.documents = Arc::new(documents.cloned().collect());
+    }
 }
 
 /// The cases of a file; blank lines are skipped. `ignore`: elements that agents wrap around a message.
@@ -89,6 +118,8 @@ struct Line {
     expect: Vec<String>,
     #[serde(default)]
     tags: Vec<String>,
+    catalog: Option<String>,
+    pair: Option<String>,
 }
 
 fn case(text: &str, ignore: &[String]) -> Result<Case, String> {
@@ -108,7 +139,8 @@ fn case(text: &str, ignore: &[String]) -> Result<Case, String> {
         return Err("`expect` is empty: which tools does it need?".into());
     }
     let lang = if line.lang.is_empty() { "-".into() } else { line.lang };
-    Ok(Case { id: line.id, lang, dialogue, expect: line.expect, tags: line.tags })
+    let Line { id, expect, tags, catalog, pair, .. } = line;
+    Ok(Case { id, lang, dialogue, expect, tags, catalog, pair })
 }
 
 /// One entry of a roster, or the declarations of one of Gemini's `Tool` objects. Built-ins are not ranked.

@@ -1,36 +1,37 @@
-//! What the ranking found, per language, and what makes a measurement worthless:
-//! tools nobody asks for, descriptions that say nothing, cases that cannot fail.
-//! NOT a threshold on recall: what is enough is the roster's owner's decision.
+//! What the ranking found, per set and language, and what makes a measurement worthless: tools nobody asks for,
+//! descriptions that say nothing, cases that cannot fail. NOT a threshold on recall: what is enough is the roster's
+//! owner's decision (`gate`).
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
 
-use super::input::{Case, Tools};
+use super::figures::{DEPTHS, Figures, Interval};
+use super::input::Case;
+use super::measure::{Measured, Ranked};
 use crate::retrieval::document::{self, Document};
 use crate::retrieval::lexical;
-
-/// Where recall is read.
-pub const DEPTHS: [usize; 6] = [1, 5, 8, 12, 15, 20];
-
-/// A case and the roster's documents, best first.
-#[derive(Debug)]
-pub struct Ranked {
-    pub case: Case,
-    pub order: Vec<usize>,
-}
 
 /// What was found.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
     /// Identity of the embedder.
     pub model: String,
-    pub tools: usize,
-    pub core: usize,
     /// Tools selected for a message.
     pub k: usize,
     pub depths: [usize; 6],
+    pub sets: Vec<SetReport>,
+    /// The mean of the sets' figures, each set counting once; only of several.
+    pub mean: Option<Mean>,
+}
+
+/// What was found on one roster.
+#[derive(Debug, Clone, Serialize)]
+pub struct SetReport {
+    pub name: String,
+    pub tools: usize,
+    pub core: usize,
     /// By language, then all together.
     pub languages: Vec<Language>,
     /// Cases that need nothing but core tools: no part of the figures.
@@ -49,12 +50,15 @@ pub struct Report {
 #[derive(Debug, Clone, Serialize)]
 pub struct Language {
     pub lang: String,
-    pub cases: usize,
-    /// Mean share of a case's tools within each depth; 0 to 1.
+    pub figures: Figures,
+}
+
+/// Shares that are means over sets; 0 to 1.
+#[derive(Debug, Clone, Serialize)]
+pub struct Mean {
     pub recall: [f64; 6],
-    /// Share of cases with all their tools within each depth; 0 to 1.
     pub complete: [f64; 6],
-    /// Mean of one over the place of a case's best tool.
+    pub selected: f64,
     pub mrr: f64,
 }
 
@@ -76,110 +80,34 @@ pub struct Thin {
     pub why: String,
 }
 
+/// What all sets are called together.
+pub const ALL: &str = "all";
+
+/// Lines of a list in a text; `--json` has all.
+const LISTED: usize = 40;
+
 impl Report {
-    pub fn of(tools: &Tools, ranked: Vec<Ranked>, k: usize, model: &str) -> Self {
-        let documents = tools.documents.as_slice();
-        let candidates: HashMap<&str, usize> =
-            documents.iter().enumerate().map(|(i, d)| (d.name.as_str(), i)).collect();
-        let names: HashSet<&str> = tools.names.iter().map(String::as_str).collect();
-        let mut by_lang: BTreeMap<String, Sums> = BTreeMap::new();
-        let mut total = Sums::default();
-        let mut report = Self {
-            model: model.to_owned(),
-            tools: tools.names.len(),
-            core: names.len() - candidates.len(),
-            k,
-            depths: DEPTHS,
-            languages: Vec::new(),
-            core_only: 0,
-            missing: Vec::new(),
-            uncovered: Vec::new(),
-            thin: documents.iter().filter_map(thin).collect(),
-            not_narrowed: Vec::new(),
-            unknown: Vec::new(),
-        };
-        let mut covered: HashSet<&str> = HashSet::new();
-        for Ranked { case, order } in &ranked {
-            let needed: Vec<&str> =
-                case.expect.iter().map(String::as_str).filter(|name| candidates.contains_key(name)).collect();
-            covered.extend(&needed);
-            let stranger = |name: &&String| !names.contains(name.as_str());
-            report
-                .unknown
-                .extend(Missing::new(case, case.expect.iter().filter(stranger).map(|name| (name.clone(), 0))));
-            if needed.is_empty() {
-                report.core_only += usize::from(case.expect.iter().all(|name| names.contains(name.as_str())));
-                continue;
-            }
-            let place = |name: &str| {
-                order.iter().position(|tool| candidates.get(name) == Some(tool)).map_or(usize::MAX, |at| at + 1)
-            };
-            let places: Vec<usize> = needed.iter().map(|name| place(name)).collect();
-            by_lang.entry(case.lang.clone()).or_default().add(&places);
-            total.add(&places);
-            let missed = needed.iter().zip(&places).filter(|(_, place)| **place > k);
-            report.missing.extend(Missing::new(case, missed.map(|(name, place)| ((*name).to_owned(), *place))));
-            if candidates.len() <= k {
-                report.not_narrowed.push(case.id.clone());
-            }
-        }
-        report.uncovered =
-            documents.iter().map(|d| &d.name).filter(|name| !covered.contains(name.as_str())).cloned().collect();
-        report.languages = by_lang.into_iter().map(|(lang, sums)| sums.language(lang)).collect();
-        if report.languages.len() != 1 {
-            report.languages.push(total.language("all".into()));
-        }
-        report
+    pub fn of(measured: &[Measured], k: usize, model: &str) -> Self {
+        let sets: Vec<SetReport> = measured.iter().map(|set| SetReport::of(set, k)).collect();
+        Self { model: model.to_owned(), k, depths: DEPTHS, mean: (sets.len() > 1).then(|| Mean::of(&sets)), sets }
     }
 
     /// Is the measurement worth its name? Recall is not part of it.
     pub fn passed(&self) -> bool {
-        self.uncovered.is_empty() && self.thin.is_empty() && self.not_narrowed.is_empty() && self.unknown.is_empty()
+        self.sets.iter().all(SetReport::passed)
     }
 
     /// For a person.
     pub fn text(&self) -> String {
-        let mut out = format!(
-            "{} tools, {} of them core, {} selected of {}; {}\n\n{}\n",
-            self.tools,
-            self.core,
-            self.k,
-            self.tools - self.core,
-            self.model,
-            self.table()
-        );
-        let mut list = |title: String, lines: Vec<String>| {
-            if !lines.is_empty() {
-                out.push_str(&format!("\n{title}\n  {}\n", lines.join("\n  ")));
-            }
-        };
-        let shown = |missing: &Missing| {
-            let tools = missing.tools.iter().zip(&missing.places);
-            let tools: Vec<String> = tools
-                .map(|(tool, place)| if *place == 0 { tool.clone() } else { format!("{tool} (place {place})") })
-                .collect();
-            format!("{} \"{}\" -> {}", missing.lang, missing.prompt, tools.join(", "))
-        };
-        list(format!("Not among the {} selected:", self.k), self.missing.iter().map(shown).collect());
-        list(
-            "Core only, not counted:".into(),
-            Some(self.core_only).filter(|n| *n > 0).map(|n| format!("{n} cases")).into_iter().collect(),
-        );
-        list("FAIL: no case needs these tools:".into(), self.uncovered.clone());
-        list(
-            "FAIL: these descriptions are thin:".into(),
-            self.thin.iter().map(|thin| format!("{}: {}", thin.tool, thin.why)).collect(),
-        );
-        list(
-            "FAIL: these cases expect tools that the roster does not have:".into(),
-            self.unknown.iter().map(shown).collect(),
-        );
-        if !self.not_narrowed.is_empty() {
-            let why = format!("{} tools may be withheld and {} are selected", self.tools - self.core, self.k);
-            list(
-                format!("FAIL: these cases pass only because nothing is narrowed ({why}):"),
-                self.not_narrowed.clone(),
-            );
+        let mut out = format!("{}\n", self.model);
+        for set in &self.sets {
+            let named = if self.sets.len() > 1 { format!("{}: ", set.name) } else { String::new() };
+            let (tools, core, k) = (set.tools, set.core, self.k);
+            out.push_str(&format!("{named}{tools} tools, {core} of them core, {k} selected of {}\n", tools - core));
+        }
+        out.push_str(&format!("\n{}\n", self.table()));
+        for set in &self.sets {
+            set.lists(self.k, self.sets.len() > 1, &mut out);
         }
         out
     }
@@ -192,23 +120,142 @@ impl Report {
     fn table(&self) -> Table {
         let mut table = Table::new();
         table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
-        let depths = DEPTHS.iter().map(|depth| format!("recall@{depth}"));
-        table.set_header(
-            ["language", "cases"].map(String::from).into_iter().chain(depths).chain(["MRR".into(), "all@12".into()]),
+        let many = self.sets.len() > 1;
+        let mut header: Vec<String> = if many { vec!["set".into()] } else { Vec::new() };
+        header.extend(["language".into(), "cases".into()]);
+        header.extend(
+            DEPTHS.iter().enumerate().map(|(i, d)| if i == 0 { format!("recall@{d}") } else { format!("@{d}") }),
         );
-        for language in &self.languages {
-            let percent = |share: &f64| format!("{:.1}", share * 100.0);
-            let complete =
-                DEPTHS.iter().zip(&language.complete).find(|(depth, _)| **depth == 12).map(|(_, share)| percent(share));
-            let mut row = vec![language.lang.clone(), language.cases.to_string()];
-            row.extend(language.recall.iter().map(percent));
-            row.extend([format!("{:.3}", language.mrr), complete.unwrap_or_default()]);
-            table.add_row(row);
+        header.extend(["all@1".into(), "@5".into(), format!("@{} [95 %]", self.k), "@20".into(), "MRR".into()]);
+        table.set_header(header);
+        let row = |names: Vec<String>, recall: &[f64; 6], complete: &[f64; 6], selected: String, mrr: f64| {
+            let mut row = names;
+            row.extend(recall.iter().map(percent));
+            let [one, five, .., twenty] = complete;
+            row.extend([percent(one), percent(five), selected, percent(twenty), format!("{mrr:.3}")]);
+            row
+        };
+        for set in &self.sets {
+            for language in &set.languages {
+                let figures = &language.figures;
+                let mut names = if many { vec![set.name.clone()] } else { Vec::new() };
+                names.extend([language.lang.clone(), figures.cases.to_string()]);
+                let selected = shown(&figures.selected);
+                table.add_row(row(names, &figures.recall, &figures.complete, selected, figures.mrr));
+            }
         }
-        for column in table.column_iter_mut().skip(1) {
+        if let Some(mean) = &self.mean {
+            let names = vec!["mean of sets".into(), ALL.into(), String::new()];
+            table.add_row(row(names, &mean.recall, &mean.complete, percent(&mean.selected), mean.mrr));
+        }
+        for column in table.column_iter_mut().skip(if many { 2 } else { 1 }) {
             column.set_cell_alignment(CellAlignment::Right);
         }
         table
+    }
+}
+
+impl SetReport {
+    fn of(measured: &Measured, k: usize) -> Self {
+        let Measured { name, tools, ranked } = measured;
+        let documents = tools.documents.as_slice();
+        let candidates: HashSet<&str> = documents.iter().map(|document| document.name.as_str()).collect();
+        let names: HashSet<&str> = tools.names.iter().map(String::as_str).collect();
+        let mut by_lang: BTreeMap<&str, Vec<Vec<usize>>> = BTreeMap::new();
+        let mut report = Self {
+            name: name.clone(),
+            tools: tools.names.len(),
+            core: names.len() - candidates.len(),
+            languages: Vec::new(),
+            core_only: 0,
+            missing: Vec::new(),
+            uncovered: Vec::new(),
+            thin: documents.iter().filter_map(thin).collect(),
+            not_narrowed: Vec::new(),
+            unknown: Vec::new(),
+        };
+        let mut covered: HashSet<&str> = HashSet::new();
+        for Ranked { case, places, .. } in ranked {
+            covered.extend(places.iter().map(|(name, _)| name.as_str()));
+            let strangers = case.expect.iter().filter(|name| !names.contains(name.as_str()));
+            report.unknown.extend(Missing::new(case, strangers.map(|name| (name.clone(), 0))));
+            if places.is_empty() {
+                report.core_only += usize::from(case.expect.iter().all(|name| names.contains(name.as_str())));
+                continue;
+            }
+            by_lang.entry(&case.lang).or_default().push(places.iter().map(|(_, place)| *place).collect());
+            report.missing.extend(Missing::new(case, places.iter().filter(|(_, place)| *place > k).cloned()));
+            if candidates.len() <= k {
+                report.not_narrowed.push(case.id.clone());
+            }
+        }
+        let unasked = documents.iter().map(|document| &document.name).filter(|name| !covered.contains(name.as_str()));
+        report.uncovered = unasked.cloned().collect();
+        let figures =
+            |lang: &str, cases: Vec<&[usize]>| Language { lang: lang.into(), figures: Figures::of(&cases, k) };
+        let of = |(lang, cases): (&&str, &Vec<Vec<usize>>)| figures(lang, cases.iter().map(Vec::as_slice).collect());
+        report.languages = by_lang.iter().map(of).collect();
+        if report.languages.len() != 1 {
+            report.languages.push(figures(ALL, by_lang.values().flatten().map(Vec::as_slice).collect()));
+        }
+        report
+    }
+
+    /// The figures of all its languages together.
+    pub fn whole(&self) -> Option<&Figures> {
+        self.languages.last().map(|language| &language.figures)
+    }
+
+    fn passed(&self) -> bool {
+        self.uncovered.is_empty() && self.thin.is_empty() && self.not_narrowed.is_empty() && self.unknown.is_empty()
+    }
+
+    fn lists(&self, k: usize, named: bool, out: &mut String) {
+        let of = if named { format!(" ({})", self.name) } else { String::new() };
+        let mut list = |title: String, lines: Vec<String>| {
+            if lines.is_empty() {
+                return;
+            }
+            let more = lines.len().saturating_sub(LISTED);
+            out.push_str(&format!("\n{title}{of}\n"));
+            lines.iter().take(LISTED).for_each(|line| out.push_str(&format!("  {line}\n")));
+            if more > 0 {
+                out.push_str(&format!("  … and {more} more: --json has all\n"));
+            }
+        };
+        list(format!("Not among the {k} selected:"), self.missing.iter().map(Missing::line).collect());
+        let core_only = Some(self.core_only).filter(|count| *count > 0);
+        list("Core only, not counted:".into(), core_only.map(|n| format!("{n} cases")).into_iter().collect());
+        list("FAIL: no case needs these tools:".into(), self.uncovered.clone());
+        let thin = self.thin.iter().map(|thin| format!("{}: {}", thin.tool, thin.why));
+        list("FAIL: these descriptions are thin:".into(), thin.collect());
+        list(
+            "FAIL: these cases expect tools that the roster does not have:".into(),
+            self.unknown.iter().map(Missing::line).collect(),
+        );
+        let why = format!("{} tools may be withheld and {k} are selected", self.tools - self.core);
+        list(format!("FAIL: these cases pass only because nothing is narrowed ({why}):"), self.not_narrowed.clone());
+    }
+}
+
+impl Mean {
+    fn of(sets: &[SetReport]) -> Self {
+        let figures: Vec<&Figures> = sets.iter().filter_map(SetReport::whole).collect();
+        let count = figures.len().max(1) as f64;
+        let mean = |of: &dyn Fn(&Figures) -> f64| figures.iter().map(|figures| of(figures)).sum::<f64>() / count;
+        let depths = |of: &dyn Fn(&Figures) -> [f64; 6]| {
+            let mut sums = [0.0; 6];
+            for figures in &figures {
+                sums.iter_mut().zip(of(figures)).for_each(|(sum, share)| *sum += share / count);
+            }
+            sums
+        };
+        Self {
+            recall: depths(&|figures| figures.recall),
+            complete: depths(&|figures| figures.complete),
+            selected: mean(&|figures| figures.selected.share),
+            mrr: mean(&|figures| figures.mrr),
+        }
     }
 }
 
@@ -218,51 +265,37 @@ impl Missing {
         (!tools.is_empty()).then(|| Self {
             id: case.id.clone(),
             lang: case.lang.clone(),
-            prompt: case.dialogue.last().map(|last| line(&last.text)).unwrap_or_default(),
+            prompt: case.prompt(),
             tools,
             places,
         })
     }
+
+    fn line(&self) -> String {
+        let tools = self.tools.iter().zip(&self.places);
+        let tools: Vec<String> = tools
+            .map(|(tool, place)| if *place == 0 { tool.clone() } else { format!("{tool} (place {place})") })
+            .collect();
+        format!("{} \"{}\" -> {}", self.lang, self.prompt, tools.join(", "))
+    }
 }
 
-#[derive(Default)]
-struct Sums {
-    cases: usize,
-    recall: [f64; 6],
-    complete: [f64; 6],
-    reciprocal: f64,
+/// A share as a percentage.
+pub fn percent(share: &f64) -> String {
+    format!("{:.1}", share * 100.0)
 }
 
-impl Sums {
-    fn add(&mut self, places: &[usize]) {
-        self.cases += 1;
-        let best = places.iter().min().copied().unwrap_or(usize::MAX);
-        self.reciprocal += 1.0 / best as f64;
-        for ((recall, complete), depth) in self.recall.iter_mut().zip(&mut self.complete).zip(DEPTHS) {
-            let found = places.iter().filter(|place| **place <= depth).count();
-            *recall += found as f64 / places.len() as f64;
-            *complete += f64::from(u8::from(found == places.len()));
-        }
-    }
-
-    fn language(self, lang: String) -> Language {
-        let cases = self.cases.max(1) as f64;
-        let share = |sums: [f64; 6]| sums.map(|sum| sum / cases);
-        Language {
-            lang,
-            cases: self.cases,
-            recall: share(self.recall),
-            complete: share(self.complete),
-            mrr: self.reciprocal / cases,
-        }
-    }
+/// A share and its interval, as percentages.
+pub fn shown(interval: &Interval) -> String {
+    format!("{} [{}, {}]", percent(&interval.share), percent(&interval.low), percent(&interval.high))
 }
 
 /// A description of fewer words cannot tell its tool from its siblings: on rosters of such descriptions every ranking
 /// measured loses 10 to 20 points.
 const LEAST_WORDS: usize = 5;
 
-fn thin(document: &Document) -> Option<Thin> {
+/// A description that says too little, and why.
+pub fn thin(document: &Document) -> Option<Thin> {
     let said = lexical::words(&document.description);
     let name = lexical::words(&document::words(&document.name));
     let why = match said.len() {
@@ -275,19 +308,10 @@ fn thin(document: &Document) -> Option<Thin> {
     Some(Thin { tool: document.name.clone(), why })
 }
 
-/// One line of at most 160 characters.
-fn line(text: &str) -> String {
-    let flat: Vec<&str> = text.split_whitespace().collect();
-    let flat = flat.join(" ");
-    match flat.char_indices().nth(160) {
-        Some((at, _)) => format!("{}…", flat.get(..at).unwrap_or_default()),
-        None => flat,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::eval::input::Tools;
     use crate::retrieval::question::Utterance;
     use std::sync::Arc;
 
@@ -303,48 +327,62 @@ mod tests {
         }
     }
 
-    fn ranked(lang: &str, expect: &[&str], order: &[usize]) -> Ranked {
+    /// `places`: expected tools and where they came; 0: they are no candidates.
+    fn ranked(lang: &str, places: &[(&str, usize)]) -> Ranked {
         let case = Case {
             id: format!("{lang}-1"),
             lang: lang.into(),
             dialogue: vec![Utterance { text: "do\nit".into(), reply_before: String::new() }],
-            expect: expect.iter().map(|name| (*name).to_owned()).collect(),
-            tags: Vec::new(),
+            expect: places.iter().map(|(name, _)| (*name).to_owned()).collect(),
+            ..Case::default()
         };
-        Ranked { case, order: order.to_vec() }
+        let places = places.iter().filter(|(_, place)| *place > 0);
+        Ranked { case, places: places.map(|(name, place)| ((*name).to_owned(), *place)).collect(), top: Vec::new() }
+    }
+
+    fn report(tools: Tools, ranked: Vec<Ranked>, k: usize) -> Report {
+        Report::of(&[Measured { name: "s".into(), tools, ranked }], k, "m")
     }
 
     #[test]
     fn figures_are_per_language_and_for_all() {
-        let tools = tools(&["a", "b", "c"], &["z"]);
-        let report = Report::of(
-            &tools,
-            vec![ranked("en", &["a", "b"], &[0, 2, 1]), ranked("ar", &["c", "z"], &[2, 1, 0])],
-            1,
-            "m",
-        );
-        let [arabic, english, all] = report.languages.as_slice() else { panic!("{:?}", report.languages) };
-        assert_eq!((arabic.recall[0], arabic.complete[0], arabic.mrr), (1.0, 1.0, 1.0));
+        let cases = vec![ranked("en", &[("a", 1), ("b", 3)]), ranked("ar", &[("c", 1), ("z", 0)])];
+        let report = report(tools(&["a", "b", "c"], &["z"]), cases, 1);
+        let [arabic, english, all] = report.sets[0].languages.as_slice() else { panic!("{report:?}") };
+        assert_eq!((arabic.figures.recall[0], arabic.figures.complete[0], arabic.figures.mrr), (1.0, 1.0, 1.0));
+        let english = &english.figures;
         assert_eq!((english.recall[0], english.complete[0], english.recall[1]), (0.5, 0.0, 1.0));
-        assert_eq!((all.cases, all.recall[0]), (2, 0.75));
-        assert_eq!(report.core, 1);
+        assert_eq!((all.figures.cases, all.figures.recall[0]), (2, 0.75));
+        assert_eq!(report.sets[0].core, 1);
         assert!(report.passed());
         assert!(report.text().contains("en \"do it\" -> b (place 3)"), "{}", report.text());
         assert!(serde_json::from_str::<serde_json::Value>(&report.json()).is_ok());
     }
 
     #[test]
+    fn each_set_counts_once_in_their_mean() {
+        let set = |name: &str, places: &[usize]| Measured {
+            name: name.into(),
+            tools: tools(&["a"], &[]),
+            ranked: places.iter().map(|place| ranked("en", &[("a", *place)])).collect(),
+        };
+        let report = Report::of(&[set("one", &[1]), set("two", &[3, 3, 1, 3])], 1, "m");
+        assert_eq!(report.mean.as_ref().map(|mean| mean.complete[0]), Some(0.625));
+        assert!(report.text().contains("mean of sets"), "{}", report.text());
+    }
+
+    #[test]
     fn what_makes_a_measurement_worthless_fails() {
-        let uncovered = Report::of(&tools(&["a", "b", "c"], &[]), vec![ranked("en", &["a"], &[0, 1, 2])], 1, "m");
-        assert_eq!(uncovered.uncovered, ["b", "c"]);
-        let not_narrowed = Report::of(&tools(&["a"], &[]), vec![ranked("en", &["a"], &[0])], 12, "m");
-        assert_eq!(not_narrowed.not_narrowed, ["en-1"]);
-        let unknown = Report::of(&tools(&["a"], &[]), vec![ranked("en", &["a", "x"], &[0])], 0, "m");
-        assert_eq!(unknown.unknown[0].tools, ["x"]);
+        let uncovered = report(tools(&["a", "b", "c"], &[]), vec![ranked("en", &[("a", 1)])], 1);
+        assert_eq!(uncovered.sets[0].uncovered, ["b", "c"]);
+        let not_narrowed = report(tools(&["a"], &[]), vec![ranked("en", &[("a", 1)])], 12);
+        assert_eq!(not_narrowed.sets[0].not_narrowed, ["en-1"]);
+        let unknown = report(tools(&["a"], &[]), vec![ranked("en", &[("a", 1), ("x", 0)])], 0);
+        assert_eq!(unknown.sets[0].unknown[0].tools, ["x"]);
         let mut roster = tools(&["get_user", "b"], &[]);
         Arc::get_mut(&mut roster.documents).expect("unshared")[0].description = "Get user".into();
-        let thin = Report::of(&roster, vec![ranked("en", &["get_user", "b"], &[0, 1])], 1, "m");
-        assert_eq!(thin.thin[0].why, "2 words");
+        let thin = report(roster, vec![ranked("en", &[("get_user", 1), ("b", 2)])], 1);
+        assert_eq!(thin.sets[0].thin[0].why, "2 words");
         for report in [uncovered, not_narrowed, unknown, thin] {
             assert!(!report.passed());
             assert!(report.text().contains("FAIL"));
@@ -353,8 +391,8 @@ mod tests {
 
     #[test]
     fn a_case_of_core_tools_is_no_figure() {
-        let report = Report::of(&tools(&["a"], &["z"]), vec![ranked("en", &["z"], &[0])], 0, "m");
-        assert_eq!((report.core_only, report.languages[0].cases), (1, 0));
-        assert_eq!(report.uncovered, ["a"]);
+        let report = report(tools(&["a"], &["z"]), vec![ranked("en", &[("z", 0)])], 0);
+        assert_eq!((report.sets[0].core_only, report.sets[0].languages[0].figures.cases), (1, 0));
+        assert_eq!(report.sets[0].uncovered, ["a"]);
     }
 }
