@@ -184,7 +184,7 @@ fn bases() -> Vec<(String, String)> {
 
 /// o200k tokens: an estimate, the models' own tables are not public.
 fn tokens(text: &str) -> usize {
-    tiktoken_rs::o200k_base_singleton().encode_ordinary(text).len()
+    crate::turn::tokens::count(text) as usize
 }
 
 #[cfg(test)]

@@ -221,7 +221,7 @@ impl Chat {
         outcome.bound_tokens = chosen.block.tools().map(|tool| chosen.roster.tokens(tool)).sum();
         outcome.discovered = chosen.discovered.iter().map(|tool| chosen.roster.name(*tool).to_owned()).collect();
         if let Some(tool) = &narrowing.find_tools {
-            outcome.bound_tokens += tokens::estimate(&tool.description);
+            outcome.bound_tokens += tokens::quick(&tool.description);
         }
         if let Some(fresh) = &chosen.fresh {
             outcome.cause = chosen.block.cause;

@@ -89,7 +89,7 @@ impl Roster {
                 document: if fixed || facts.core { None } else { document },
                 domain: facts.domain,
                 group: tool.group,
-                tokens: tokens::estimate(body.get(tool.span.clone()).unwrap_or_default()),
+                tokens: tokens::quick(body.get(tool.span.clone()).unwrap_or_default()),
             });
         }
         let directory = directory(policy, &documents, &categories);
