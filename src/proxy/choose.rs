@@ -14,13 +14,13 @@ use super::route::Route;
 use crate::embed::{self, Embeddings, Space};
 use crate::retrieval::embedder::EmbedError;
 use crate::retrieval::question::{Question, Utterance};
+use crate::turn::append;
 use crate::turn::bypass::Bypass;
 use crate::turn::fold::{self, Block, Selection};
 use crate::turn::past::Past;
 use crate::turn::policy::{Asked, Binding};
 use crate::turn::roster::Roster;
 use crate::turn::transcript::Transcript;
-use crate::turn::append;
 use crate::wire::request::{Place, Restored};
 use crate::wire::view::{ChatView, Choice, ToolKind};
 

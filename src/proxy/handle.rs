@@ -18,9 +18,9 @@ use super::app::App;
 use super::asked;
 use super::binding;
 use super::body::Body;
+use super::choose::Remembered;
 use super::coding::{self, Coding, Read};
 use super::head::{self, Head};
-use super::choose::Remembered;
 use super::legs::{self, Kind, Narrowing};
 use super::record::{Recorder, Watched, marked};
 use super::relay;
@@ -171,8 +171,7 @@ impl Chat {
             let remembered = self.recall(&conversation, &view, text).await;
             let chooser = &self.app.chooser;
             let roster = roster.clone();
-            let chosen =
-                chooser.choose(&self.route, binding, roster, &view, &transcript, &asked, &remembered).await?;
+            let chosen = chooser.choose(&self.route, binding, roster, &view, &transcript, &asked, &remembered).await?;
             Ok::<_, Bypass>((chosen, remembered))
         });
         let (chosen, remembered) = match chosen.await {

@@ -209,14 +209,15 @@ mod tests {
             let mut sorted = declared[1..].to_vec();
             sorted.sort_by_key(|(place, _)| matches!(place, Place::Behind(_)));
             assert_eq!(sorted, expected, "{mixed}");
-            assert_eq!(cause, None);
+            assert_eq!(cause, mixed.then_some(Cause::Discovery), "a call of what was not declared");
         }
     }
 
     #[test]
     fn a_forgotten_conversation_begins_again_with_what_it_called() {
         let policy = test_policy();
-        let messages = vec![user("a"), calling(&[("1", "t2")]), answering(&["1"]), said(Role::Assistant, &["x"]), user("b")];
+        let messages =
+            vec![user("a"), calling(&[("1", "t2")]), answering(&["1"]), said(Role::Assistant, &["x"]), user("b")];
         let selections = [best(&[1, 2, 3]), best(&[7, 1, 5])];
         let (declared, cause) = blocked(&policy, messages, &[], &[1], &selections);
         assert_eq!(declared, [(Place::Before(1), vec![2]), (Place::Behind(4), vec![7, 1, 5])]);

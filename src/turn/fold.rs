@@ -235,14 +235,7 @@ impl Block {
     }
 
     /// Chosen anew, for this reason if it comes out another one.
-    fn renewed(
-        &self,
-        roster: &Roster,
-        policy: &Policy,
-        selection: &Selection,
-        called: &[usize],
-        cause: Cause,
-    ) -> Self {
+    fn renewed(&self, roster: &Roster, policy: &Policy, selection: &Selection, called: &[usize], cause: Cause) -> Self {
         let mut block = Self::anew(roster, policy, selection, called, cause);
         if block.tools().eq(self.tools()) && block.first.len() == self.first.len() {
             block.cause = None;

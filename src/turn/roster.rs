@@ -207,8 +207,9 @@ impl Roster {
     /// The tools in `set`, plus all that are always bound, as a block's first part stands: within each Gemini `Tool`
     /// object functions by domain and then roster or name; entries that are not plain functions keep their place.
     pub fn arranged(&self, set: &HashSet<usize>, order: Order) -> Vec<usize> {
-        let kept: Vec<usize> =
-            (0..self.entries.len()).filter(|tool| self.in_block(*tool) && (self.always(*tool) || set.contains(tool))).collect();
+        let kept: Vec<usize> = (0..self.entries.len())
+            .filter(|tool| self.in_block(*tool) && (self.always(*tool) || set.contains(tool)))
+            .collect();
         let mut functions: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for &tool in &kept {
             if let Some(entry) = self.entries.get(tool).filter(|entry| !entry.fixed) {

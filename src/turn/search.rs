@@ -161,7 +161,11 @@ mod tests {
         assert_eq!(next(&leg(1, 0, "length"), 0, 2), Next::Deliver, "cut by length");
         let constant = [0, 1, 2, 3].map(|extra| super::next(&leg(1, 0, "stop"), extra, 2, Binding::Append));
         let again = [Again::Open, Again::Over, Again::Dismissed].map(Next::Again);
-        assert_eq!((&constant[..3], constant[3]), (&again[..], Next::Exhausted), "one more where the block is constant");
+        assert_eq!(
+            (&constant[..3], constant[3]),
+            (&again[..], Next::Exhausted),
+            "one more where the block is constant"
+        );
         assert_eq!(next(&Leg { complete: false, ..leg(1, 0, "stop") }, 0, 2), Next::Deliver, "cut by the network");
     }
 }

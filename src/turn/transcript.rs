@@ -95,7 +95,9 @@ fn replies(messages: &[MessageView<'_>]) -> Vec<Reply> {
     let mut replies: Vec<Reply> = Vec::new();
     for (index, message) in messages.iter().enumerate() {
         match (message.role, replies.last_mut()) {
-            (Role::Assistant, Some(reply)) if reply.run.end == index => *reply = Reply { run: reply.run.start..index + 1, answered: index },
+            (Role::Assistant, Some(reply)) if reply.run.end == index => {
+                *reply = Reply { run: reply.run.start..index + 1, answered: index }
+            }
             (Role::Assistant, _) => replies.push(Reply { run: index..index + 1, answered: index }),
             (Role::Tool, Some(reply)) if reply.answered + 1 == index => reply.answered = index,
             _ => {}

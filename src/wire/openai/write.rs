@@ -23,7 +23,8 @@ pub fn rewrite(body: &str, view: &ChatView<'_>, rewrite: &Rewrite<'_>) -> String
     declared.insert(&mut edits);
     if let Some(last) = view.messages.last() {
         let exchanges = rewrite.appended.iter().enumerate();
-        let exchanges = exchanges.map(|(at, exchange)| format!(",{}{}", whole(exchange), declared.at(Place::Appended(at))));
+        let exchanges =
+            exchanges.map(|(at, exchange)| format!(",{}{}", whole(exchange), declared.at(Place::Appended(at))));
         edits.insert(last.span.end, exchanges.collect::<String>());
     }
     if let (Some(cap), Some((span, _))) = (rewrite.max_tokens, &view.layout.max_tokens) {
@@ -83,7 +84,9 @@ impl Declared<'_> {
             let message = self.message(declaration);
             match declaration.place {
                 Place::Behind(at) => span(at).into_iter().for_each(|own| edits.insert(own.end, format!(",{message}"))),
-                Place::Before(at) => span(at).into_iter().for_each(|own| edits.insert(own.start, format!("{message},"))),
+                Place::Before(at) => {
+                    span(at).into_iter().for_each(|own| edits.insert(own.start, format!("{message},")))
+                }
                 Place::Restored { .. } | Place::Appended(_) => {}
             }
         }
