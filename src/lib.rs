@@ -9,8 +9,8 @@
 //! ```text
 //! 7  main.rs
 //! 6  proxy/ ........................................ sockets, time, tasks
-//! 5    metrics.rs
-//! 4    outcome.rs      eval.rs      demo/
+//! 5    metrics.rs      page/
+//! 4    outcome.rs      eval.rs      demo/      report/
 //! 3    shadow.rs       config/
 //! 2  turn/ (pure)                   embed/ ......... model, HTTP out, shared build
 //! 1  wire/ (pure)   retrieval/ (pure)   cost/ (pure)   decision.rs (pure)   chart/ (pure)   store/ ..... redis
@@ -24,6 +24,8 @@
 //! * [`chart`]: figures as text, HTML and SVG.
 //! * [`turn`]: decides. What is bound, what was asked for, when to touch nothing.
 //! * [`embed`]: texts become vectors, once.
+//! * [`report`]: what decision logs come to.
+//! * [`page`]: the status page of the admin port.
 //! * [`config`]: a file becomes settings, or a list of problems.
 //! * [`proxy`]: the sockets. Read `proxy/handle.rs` first: one request, top to bottom.
 
@@ -53,7 +55,9 @@ pub mod embed;
 pub mod eval;
 pub mod metrics;
 pub mod outcome;
+pub mod page;
 pub mod proxy;
+pub mod report;
 #[deny(clippy::disallowed_types, clippy::disallowed_methods, reason = "a pure floor")]
 pub mod retrieval;
 pub mod store;

@@ -4,6 +4,7 @@
 //! Nothing here is trusted: every name goes through [`html::Text`], and a page carries its own Content-Security-Policy.
 
 pub mod bars;
+pub mod clock;
 pub mod curve;
 pub mod html;
 pub mod number;

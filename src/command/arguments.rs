@@ -24,6 +24,10 @@ pub(crate) enum Command {
     Demo,
     /// Measure on labelled requests how often the selection holds the tools they need
     Eval(Eval),
+    /// Say what decision logs come to: recall in shadow, savings against the holdout, what to change
+    Report(Report),
+    /// Ask a running sidecar whether it is well (exit code 0 or 1; for a container's HEALTHCHECK)
+    Health(Health),
 }
 
 #[derive(Debug, Args)]
@@ -76,6 +80,29 @@ pub(crate) struct Cases {
     /// A catalog file: categories, keywords, the core
     #[arg(long, value_name = "FILE")]
     pub overlay: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Report {
+    /// Logs that `log.decisions` wrote, rotated ones too
+    #[arg(value_name = "LOG", required = true, num_args = 1..)]
+    pub logs: Vec<PathBuf>,
+    /// `max_retrieved_tools` of the sidecar that wrote them
+    #[arg(long, value_name = "NUMBER", default_value_t = 12, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=64))]
+    pub k: usize,
+    /// Write a page with charts to this file
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// For a machine
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Health {
+    /// The configuration of that sidecar: its admin_listen
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

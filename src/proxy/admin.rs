@@ -1,11 +1,15 @@
-//! `/metrics`, `/healthz`, `/readyz` and `/decisions`, on a listener of their own. NOT on the data port, NOT the
+//! The status page `/`, `/metrics`, `/healthz`, `/readyz` and `/decisions`, on a listener of their own. NOT on the data port, NOT the
 //! counting.
 
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use http::header::{CONTENT_TYPE, HeaderValue};
+use http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue, REFERRER_POLICY,
+    X_CONTENT_TYPE_OPTIONS,
+};
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use prometheus::{Registry, TextEncoder};
@@ -15,15 +19,23 @@ use super::body::Body;
 use super::shutdown::Shutdown;
 use super::{Handler, respond};
 use crate::config::upstream::Upstream;
+use crate::decision::Decision;
 use crate::embed::Readiness;
+use crate::page::html::{self, Embedder, View};
+use crate::page::today::Day;
+
+/// Decisions on the page: each holds a ranking. `/decisions` has all that are kept.
+const SHOWN: usize = 60;
 
 /// What the process shows of itself.
 pub trait Status: Send + Sync + 'static {
     fn registry(&self) -> &Registry;
     fn readiness(&self) -> Readiness;
     fn upstreams(&self) -> &[Upstream];
-    /// The last decisions, oldest first; each one JSON object.
-    fn decisions(&self) -> Vec<String>;
+    /// The last decisions, oldest first.
+    fn decisions(&self) -> Vec<Decision>;
+    /// What an upstream's requests of today come to. `now`: seconds since the epoch.
+    fn today(&self, upstream: &str, now: f64) -> Day;
 }
 
 /// Answers on the admin port.
@@ -44,15 +56,52 @@ impl Admin {
             return respond::with(StatusCode::METHOD_NOT_ALLOWED, r#"{"error":"only GET is served here"}"#.to_owned());
         }
         match request.uri().path() {
+            "/" => self.page(),
             "/healthz" => text("text/plain; charset=utf-8", "ok\n".to_owned()),
             "/readyz" => self.readyz(),
             "/metrics" => self.metrics(),
-            "/decisions" => respond::with(StatusCode::OK, format!("[{}]", self.status.decisions().join(","))),
+            "/decisions" => {
+                let lines: Vec<String> = self.status.decisions().iter().map(Decision::line).collect();
+                respond::with(StatusCode::OK, format!("[{}]", lines.join(",")))
+            }
             _ => {
-                let paths = r#"{"error":"here are /metrics, /healthz, /readyz and /decisions"}"#;
+                let paths = r#"{"error":"here are /, /metrics, /healthz, /readyz and /decisions"}"#;
                 respond::with(StatusCode::NOT_FOUND, paths.to_owned())
             }
         }
+    }
+
+    fn page(&self) -> Response<Body> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |now| now.as_secs_f64());
+        let upstreams = self.status.upstreams().iter().map(|upstream| html::Upstream {
+            name: upstream.name.clone(),
+            prefix: upstream.prefix.clone(),
+            url: upstream.url.to_string(),
+            mode: upstream.narrow.mode.label(),
+            percent: upstream.narrow.percent,
+            today: self.status.today(&upstream.name, now),
+        });
+        let mut decisions = self.status.decisions();
+        decisions.reverse();
+        decisions.truncate(SHOWN);
+        let embedder = match self.status.readiness() {
+            Readiness::Ready => Embedder::Ready,
+            Readiness::Loading => Embedder::Loading,
+            Readiness::Absent => Embedder::Absent,
+        };
+        let view = View { now, embedder, upstreams: upstreams.collect(), decisions: &decisions };
+        let (page, policy) = html::page(&view);
+        let mut response = text("text/html; charset=utf-8", page);
+        let headers = response.headers_mut();
+        let mut set = |name: HeaderName, value: &'static str| headers.insert(name, HeaderValue::from_static(value));
+        set(CACHE_CONTROL, "no-store");
+        set(X_CONTENT_TYPE_OPTIONS, "nosniff");
+        set(REFERRER_POLICY, "no-referrer");
+        set(HeaderName::from_static("cross-origin-resource-policy"), "same-origin");
+        if let Ok(policy) = HeaderValue::from_str(&policy) {
+            headers.insert(CONTENT_SECURITY_POLICY, policy);
+        }
+        response
     }
 
     fn readyz(&self) -> Response<Body> {

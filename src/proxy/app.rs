@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use prometheus::Registry;
 
 use super::admin::Status;
-use super::binding::Bindings;
 use super::choose::Chooser;
 use super::journal::Journal;
 use super::route::Route;
@@ -15,9 +14,11 @@ use super::tls::TlsError;
 use super::upstream::Upstreams;
 use crate::config::upstream::Upstream;
 use crate::config::{Config, StoreKind};
+use crate::decision::Decision;
 use crate::embed::{Embeddings, Readiness};
 use crate::metrics::Metrics;
 use crate::outcome::Outcome;
+use crate::page::today::{Day, Today};
 use crate::store::{BadUrl, Memory, Redis, Store};
 
 /// Decision records that `/decisions` shows.
@@ -40,7 +41,6 @@ pub enum StartError {
 pub struct App {
     pub upstreams: Upstreams,
     pub chooser: Chooser,
-    pub bindings: Bindings,
     pub store: Arc<dyn Store>,
     pub metrics: Metrics,
     /// Bodies longer than this are relayed unread.
@@ -50,7 +50,8 @@ pub struct App {
     routes: Vec<Arc<Route>>,
     /// May records hold what the user wrote?
     pub log_text: bool,
-    decisions: Mutex<VecDeque<Outcome>>,
+    decisions: Mutex<VecDeque<Decision>>,
+    today: Mutex<Today>,
     journal: Option<Journal>,
 }
 
@@ -67,13 +68,13 @@ impl App {
             upstreams: Upstreams::new(&config.upstreams, shutdown.clone())?,
             routes: config.upstreams.iter().cloned().map(|upstream| Arc::new(Route::new(upstream))).collect(),
             chooser: Chooser::new(embeddings),
-            bindings: Bindings::default(),
             store,
             metrics: Metrics::new()?,
             max_body: config.server.max_body,
             shutdown,
             log_text: config.log.text,
             decisions: Mutex::default(),
+            today: Mutex::default(),
             journal: config.log.decisions.as_deref().map(Journal::open).transpose()?,
         })
     }
@@ -86,14 +87,17 @@ impl App {
     /// Counts one request and keeps its record.
     pub fn record(&self, outcome: &Outcome) {
         self.metrics.record(outcome);
+        let decision = outcome.decision();
         if let Some(journal) = &self.journal {
-            journal.record(outcome.decision().line());
+            journal.record(decision.line());
         }
+        let k = self.route(&outcome.upstream).map_or(0, |route| route.policy.max_retrieved_tools);
+        self.today.lock().unwrap_or_else(PoisonError::into_inner).add(&decision, k);
         let mut decisions = self.decisions.lock().unwrap_or_else(PoisonError::into_inner);
         if decisions.len() == DECISIONS {
             decisions.pop_front();
         }
-        decisions.push_back(outcome.clone());
+        decisions.push_back(decision);
     }
 }
 
@@ -112,12 +116,11 @@ impl Status for App {
         self.upstreams.list()
     }
 
-    fn decisions(&self) -> Vec<String> {
-        self.decisions
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .iter()
-            .map(|outcome| outcome.decision().line())
-            .collect()
+    fn decisions(&self) -> Vec<Decision> {
+        self.decisions.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+
+    fn today(&self, upstream: &str, now: f64) -> Day {
+        self.today.lock().unwrap_or_else(PoisonError::into_inner).of(upstream, now)
     }
 }

@@ -16,9 +16,7 @@ use hyper::body::Incoming;
 use super::Handler;
 use super::app::App;
 use super::asked;
-use super::binding;
 use super::body::Body;
-use super::choose::Remembered;
 use super::coding::{self, Coding, Read};
 use super::head::{self, Head};
 use super::legs::{self, Kind, Narrowing};
@@ -32,7 +30,7 @@ use crate::config::narrow::Mode;
 use crate::outcome::{Action, Outcome};
 use crate::store::Op;
 use crate::turn::bypass::Bypass;
-use crate::turn::policy::{Asked, Binding};
+use crate::turn::policy::Asked;
 use crate::turn::tokens;
 use crate::turn::transcript::Transcript;
 use crate::turn::{memory, search};
@@ -166,15 +164,13 @@ impl Chat {
         if !asked::is_narrowed(&conversation, self.route.percent) {
             return Plan::Untouched(Action::Holdout, None);
         }
-        let binding = self.app.bindings.of(&self.route, self.format, &view.model);
         let chosen = tokio::time::timeout(self.route.deadline, async {
-            let remembered = self.recall(&conversation, &view, text).await;
-            let chooser = &self.app.chooser;
-            let roster = roster.clone();
-            let chosen = chooser.choose(&self.route, binding, roster, &view, &transcript, &asked, &remembered).await?;
-            Ok::<_, Bypass>((chosen, remembered))
+            let restored = self.recall(&conversation, &view, text).await;
+            let chosen =
+                self.app.chooser.choose(&self.route, roster.clone(), &view, &transcript, &asked, &restored).await?;
+            Ok::<_, Bypass>((chosen, restored))
         });
-        let (chosen, remembered) = match chosen.await {
+        let (chosen, restored) = match chosen.await {
             Err(_) => return full(Bypass::Deadline),
             Ok(Err(bypass)) => return full(bypass),
             Ok(Ok(chosen)) => chosen,
@@ -191,7 +187,7 @@ impl Chat {
             asked,
             chosen,
             find_tools,
-            remembered,
+            restored,
             appended: Vec::new(),
             conversation,
             hold_text: view.traits.structured,
@@ -204,15 +200,15 @@ impl Chat {
     }
 
     /// Hidden exchanges of earlier requests, with their places. Costs nothing in a conversation's first request.
-    async fn recall(&self, conversation: &str, view: &ChatView<'_>, text: &str) -> Remembered {
+    async fn recall(&self, conversation: &str, view: &ChatView<'_>, text: &str) -> Vec<crate::wire::request::Restored> {
         if !view.messages.iter().any(|message| message.role == Role::Assistant) {
-            return Remembered::default();
+            return Vec::new();
         }
         let remembered = self.app.store.fields(Op::StashGet, &legs::stash(conversation)).await;
         if remembered.is_empty() {
-            return Remembered::default();
+            return Vec::new();
         }
-        Remembered { restored: memory::recall(memory::places(view, text), &remembered), ..Remembered::default() }
+        memory::recall(memory::places(view, text), &remembered)
     }
 
     /// Notes what was chosen.
@@ -220,15 +216,15 @@ impl Chat {
         let outcome = &mut self.recorder.outcome;
         let chosen = &narrowing.chosen;
         outcome.action = Action::Narrowed;
-        outcome.binding = chosen.binding.label();
+        outcome.binding = "replace";
         outcome.bound = chosen.block.tools().map(|tool| chosen.roster.name(tool).to_owned()).collect();
         outcome.bound_tokens = chosen.block.tools().map(|tool| chosen.roster.tokens(tool)).sum();
         outcome.discovered = chosen.discovered.iter().map(|tool| chosen.roster.name(*tool).to_owned()).collect();
         if let Some(tool) = &narrowing.find_tools {
             outcome.bound_tokens += tokens::quick(&tool.description);
         }
-        outcome.causes = chosen.block.cause.into_iter().collect();
         if let Some(fresh) = &chosen.fresh {
+            outcome.cause = chosen.block.cause;
             outcome.selection.clone_from(&fresh.selection);
             outcome.embed = Some(fresh.embed);
             outcome.rank = Some(fresh.rank);
@@ -264,8 +260,8 @@ impl Chat {
         };
         if legs::is_refusal(reply.status()) {
             // Whatever the reason, the agent's own request may fare better, and its answer is the one to show.
-            match self.amended(&mut narrowing, &first, reply).await {
-                Some(amended) => reply = amended,
+            match self.signed(&mut narrowing, &first, reply).await {
+                Some(signed) => reply = signed,
                 None => return self.relay(Action::Full, Some(Bypass::Refused), Body::whole(own)).await,
             }
         }
@@ -304,37 +300,23 @@ impl Chat {
         answer.map(|()| Body::made(StreamBody::new(frames)))
     }
 
-    /// The reply to the same request without what the provider complains of: tools in messages that it does not take,
-    /// signatures that Gemini misses. `None`: that was not its complaint, or it did not help.
-    async fn amended(
+    /// The reply to the same request with the skip value where Gemini misses signatures; `None`: that was not its
+    /// complaint, or it did not help.
+    async fn signed(
         &mut self,
         narrowing: &mut Narrowing,
         first: &Bytes,
         refusal: Response<Incoming>,
     ) -> Option<Response<Incoming>> {
         let Read::Whole(error) = coding::whole(refusal.into_body(), ERROR_BYTES).await else { return None };
-        if narrowing.chosen.binding == Binding::Append && binding::is_about_declarations(&error) {
-            self.app.bindings.refused(&self.route, &self.recorder.outcome.model);
-            self.recorder.outcome.append_refused = true;
-            tracing::warn!(upstream = %self.route.upstream.name, "tools in messages were refused: replace for a while");
-            let body = tokio::time::timeout(self.route.deadline, narrowing.rebound(Binding::Replace)).await.ok()??;
-            self.chosen(narrowing);
-            return self.accepted(narrowing, body).await;
-        }
         if !signature::is_missed(&error) {
             return None;
         }
         let body = signature::skipped(self.format, std::str::from_utf8(first).ok()?)?;
-        let reply = self.accepted(narrowing, body.into()).await;
-        narrowing.skips_signatures = reply.is_some();
-        reply
-    }
-
-    /// The reply to this body, unless it is refused as well.
-    async fn accepted(&mut self, narrowing: &Narrowing, body: Bytes) -> Option<Response<Incoming>> {
         self.recorder.sending();
-        let reply = narrowing.send(body).await.ok()?;
-        (!legs::is_refusal(reply.status())).then_some(reply)
+        let reply = narrowing.send(body.into()).await.ok()?;
+        narrowing.skips_signatures = !legs::is_refusal(reply.status());
+        narrowing.skips_signatures.then_some(reply)
     }
 }
 

@@ -4,7 +4,6 @@
 pub mod admin;
 pub mod app;
 pub mod asked;
-pub mod binding;
 pub mod body;
 pub mod choose;
 pub mod coding;
