@@ -35,7 +35,7 @@ use crate::turn::tokens;
 use crate::turn::transcript::Transcript;
 use crate::turn::{memory, search};
 use crate::wire::view::{ChatView, Role};
-use crate::wire::{Assembler, Format, signature};
+use crate::wire::{Assembler, Format};
 
 /// How long a reply's head waits for its first byte, so that the failure of a later leg can still be its status.
 const HEAD_WAIT: Duration = Duration::from_secs(3);
@@ -192,7 +192,7 @@ impl Chat {
             conversation,
             hold_text: view.traits.structured,
             stream: view.stream,
-            skips_signatures: false,
+            mends: false,
         };
         let first = narrowing.rewritten(&view, Kind::Searching, 0);
         self.chosen(&narrowing);
@@ -260,8 +260,8 @@ impl Chat {
         };
         if legs::is_refusal(reply.status()) {
             // Whatever the reason, the agent's own request may fare better, and its answer is the one to show.
-            match self.signed(&mut narrowing, &first, reply).await {
-                Some(signed) => reply = signed,
+            match self.mended(&mut narrowing, &first, reply).await {
+                Some(mended) => reply = mended,
                 None => return self.relay(Action::Full, Some(Bypass::Refused), Body::whole(own)).await,
             }
         }
@@ -300,23 +300,23 @@ impl Chat {
         answer.map(|()| Body::made(StreamBody::new(frames)))
     }
 
-    /// The reply to the same request with the skip value where Gemini misses signatures; `None`: that was not its
-    /// complaint, or it did not help.
-    async fn signed(
+    /// The reply to the same request without what a lost memory of hidden exchanges left in it; `None`: that was not
+    /// the provider's complaint, or it did not help.
+    async fn mended(
         &mut self,
         narrowing: &mut Narrowing,
         first: &Bytes,
         refusal: Response<Incoming>,
     ) -> Option<Response<Incoming>> {
         let Read::Whole(error) = coding::whole(refusal.into_body(), ERROR_BYTES).await else { return None };
-        if !signature::is_missed(&error) {
+        if !self.format.may_mend(&error) {
             return None;
         }
-        let body = signature::skipped(self.format, std::str::from_utf8(first).ok()?)?;
+        let body = self.format.mended(std::str::from_utf8(first).ok()?)?;
         self.recorder.sending();
         let reply = narrowing.send(body.into()).await.ok()?;
-        narrowing.skips_signatures = !legs::is_refusal(reply.status());
-        narrowing.skips_signatures.then_some(reply)
+        narrowing.mends = !legs::is_refusal(reply.status());
+        narrowing.mends.then_some(reply)
     }
 }
 

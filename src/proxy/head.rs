@@ -107,7 +107,15 @@ fn lists(headers: &HeaderMap, option: &str) -> bool {
     values.flat_map(|value| value.split(',')).any(|name| name.trim().eq_ignore_ascii_case(option))
 }
 
-const ESSENTIAL: [&str; 5] = ["authorization", "content-length", "content-type", "content-encoding", "x-goog-api-key"];
+const ESSENTIAL: [&str; 7] = [
+    "authorization",
+    "content-length",
+    "content-type",
+    "content-encoding",
+    "x-goog-api-key",
+    "x-api-key",
+    "anthropic-version",
+];
 
 fn is_hop(name: &HeaderName) -> bool {
     let standard = [CONNECTION, TE, TRANSFER_ENCODING, UPGRADE, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION];

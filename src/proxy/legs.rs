@@ -28,7 +28,7 @@ use crate::turn::{memory, search};
 use crate::wire::reply::{Call, Framing, Leg};
 use crate::wire::request::{Answer, Exchange, FindTools, Restored, Rewrite, Slot};
 use crate::wire::view::ChatView;
-use crate::wire::{Assembler, Format, signature};
+use crate::wire::{Assembler, Format};
 
 /// How long a hidden exchange is remembered after its conversation's last.
 const STASH_LIFE: Duration = Duration::from_secs(3600);
@@ -60,8 +60,8 @@ pub struct Narrowing {
     pub hold_text: bool,
     /// The agent asks for a stream.
     pub stream: bool,
-    /// The provider misses signatures in what the agent wrote: every leg carries the skip value.
-    pub skips_signatures: bool,
+    /// The provider refused what the agent wrote and took it mended: every leg is.
+    pub mends: bool,
 }
 
 /// Which leg.
@@ -106,7 +106,7 @@ impl Narrowing {
                 // It was readable when the request came, so it is now.
                 Err(error) => return Err(Failure::Unsent(SendError::Path(error.to_string()))),
             };
-            let reply = self.send(self.skipping(body)).await.map_err(Failure::Unsent)?;
+            let reply = self.send(self.mended(body)).await.map_err(Failure::Unsent)?;
             if is_refusal(reply.status())
                 && let Some(before) = before.take()
             {
@@ -121,10 +121,10 @@ impl Narrowing {
         }
     }
 
-    /// The body with the skip value where it needs one.
-    fn skipping(&self, body: Bytes) -> Bytes {
-        let text = std::str::from_utf8(&body).ok().filter(|_| self.skips_signatures);
-        text.and_then(|text| signature::skipped(self.format, text)).map_or_else(|| body.clone(), Bytes::from)
+    /// The body as the provider takes it.
+    fn mended(&self, body: Bytes) -> Bytes {
+        let text = std::str::from_utf8(&body).ok().filter(|_| self.mends);
+        text.and_then(|text| self.format.mended(text)).map_or_else(|| body.clone(), Bytes::from)
     }
 
     /// How a reply is cut into pieces. One whose type is not known is what the agent asked for: left unread it could

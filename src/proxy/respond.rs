@@ -126,10 +126,11 @@ impl Shape {
         match Format::of_path(path) {
             Some(Format::OpenAi) => return Self::OpenAi,
             Some(Format::Gemini) => return Self::Gemini,
+            Some(Format::Anthropic) => return Self::Anthropic,
             None => {}
         }
         let gemini = path.contains("/v1beta/") || path.contains("/v1alpha/") || path.contains("/upload/v1");
-        if path.ends_with("/v1/messages") || path.contains("/v1/messages/") {
+        if path.contains("/v1/messages/") {
             Self::Anthropic
         } else if gemini && !path.contains("/openai/") {
             Self::Gemini

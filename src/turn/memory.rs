@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use sha2::{Digest, Sha256};
 
+use crate::wire::anthropic::marks;
 use crate::wire::reply::Call;
 use crate::wire::request::{Exchange, Restored};
 use crate::wire::view::{ChatView, MessageView, Role};
@@ -103,11 +104,11 @@ fn put(hash: &mut Sha256, part: &[u8]) {
     hash.update(part);
 }
 
-/// Answers to calls count with their bytes: branches of a conversation differ in them. Of what the user and the system
-/// say the text counts, since clients move cache marks about in them.
+/// Answers to calls count with their bytes: branches of a conversation differ in them. Not with cache marks, which
+/// clients move about; of what the user and the system say only the text counts.
 fn other(hash: &mut Sha256, message: &MessageView<'_>, body: &str) {
     match message.role {
-        Role::Tool => put(hash, body.get(message.span.clone()).unwrap_or_default().as_bytes()),
+        Role::Tool => put(hash, marks::without(body.get(message.span.clone()).unwrap_or_default()).as_bytes()),
         Role::System | Role::User | Role::Assistant => {
             put(hash, b"said");
             put(hash, message.texts.concat().trim().as_bytes());

@@ -60,7 +60,7 @@ impl Roster {
         policy.hash(&mut hasher);
         for (index, tool) in tools.iter().enumerate() {
             let facts = facts(&tool.name);
-            let fixed = tool.kind == ToolKind::Fixed;
+            let fixed = tool.kind != ToolKind::Function;
             (&tool.name, &tool.description, tool.parameters, fixed, tool.group).hash(&mut hasher);
             (facts.core, &facts.category, &facts.keywords, &facts.search_text, facts.domain).hash(&mut hasher);
             let first = by_name.get(tool.name.as_ref()).and_then(|same: &Vec<usize>| same.first());
@@ -77,7 +77,7 @@ impl Roster {
                     parameters: tool.parameters.map(parameters).unwrap_or_default(),
                 });
             }
-            if !fixed {
+            if tool.kind != ToolKind::Fixed {
                 by_name.entry(tool.name.to_string()).or_default().push(index);
             }
             entries.push(Entry {

@@ -43,7 +43,10 @@ pub enum Next {
 ///
 /// A leg that was cut by length or filtered is delivered as it is: the provider's reason is the agent's to see.
 pub fn next(leg: &Leg, extra: usize, most: usize) -> Next {
-    let ended_well = matches!(leg.finish.as_deref(), Some("tool_calls" | "stop" | "function_call" | "STOP"));
+    let ended_well = matches!(
+        leg.finish.as_deref(),
+        Some("tool_calls" | "stop" | "function_call" | "STOP" | "tool_use" | "end_turn")
+    );
     if leg.searches.is_empty() || !leg.calls.is_empty() || leg.failed || !leg.complete || !ended_well {
         Next::Deliver
     } else if extra >= most {

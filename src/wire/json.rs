@@ -76,6 +76,20 @@ pub fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
     serde_json::from_str::<String>(text).ok().map(Cow::Owned)
 }
 
+/// `raw` as a `T` if it is an object: derived readers would take an array for one.
+pub fn object<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Option<T> {
+    raw.get().starts_with('{').then(|| serde_json::from_str(raw.get()).ok()).flatten()
+}
+
+/// A member that is `true`, or `false`, null or absent; `None`: it is something else.
+pub fn flag(raw: Option<&RawValue>) -> Option<bool> {
+    match raw.map(RawValue::get) {
+        None | Some("null" | "false") => Some(false),
+        Some("true") => Some(true),
+        Some(_) => None,
+    }
+}
+
 /// Is it `null`?
 pub fn is_null(raw: &RawValue) -> bool {
     raw.get() == "null"
@@ -88,6 +102,16 @@ pub fn span(whole: &str, part: &str) -> Range<usize> {
         return 0..0;
     }
     start..start + part.len()
+}
+
+/// Where the array of these elements stands. Empty for an array without elements: nothing is ever edited there.
+pub fn around(whole: &str, items: &[&RawValue]) -> Range<usize> {
+    let ends = || {
+        let start = span(whole, items.first()?.get()).start;
+        let end = span(whole, items.last()?.get()).end;
+        Some(whole.get(..start)?.rfind('[')?..end + whole.get(end..)?.find(']')? + 1)
+    };
+    ends().unwrap_or(0..0)
 }
 
 /// `text` as a JSON string, quotes included.

@@ -3,9 +3,11 @@
 //! and `reply` (a mod.rs that defines AND dispatches is a circle).
 //! Pure: no sockets, no time, no policy.
 
+pub mod anthropic;
 mod document;
 pub mod gemini;
 pub mod json;
+mod member;
 mod members;
 pub mod openai;
 mod query;
@@ -29,6 +31,8 @@ pub enum Format {
     OpenAi,
     /// Gemini's `generateContent` and `streamGenerateContent`.
     Gemini,
+    /// Anthropic messages, as Kimi serves them under `/anthropic`.
+    Anthropic,
 }
 
 /// Why a body cannot be read as its format. The agent's bytes are then sent as they are.
@@ -53,6 +57,10 @@ impl Format {
         if path.ends_with("/chat/completions") {
             return Some(Self::OpenAi);
         }
+        // Counting tokens and batches stand below it and are relayed.
+        if path.ends_with("/v1/messages") {
+            return Some(Self::Anthropic);
+        }
         let action = path.rsplit('/').next()?;
         let models = path.contains("/models/") || path.contains("/tunedModels/");
         (models && (action.ends_with(":generateContent") || action.ends_with(":streamGenerateContent")))
@@ -64,6 +72,7 @@ impl Format {
         match self {
             Self::OpenAi => "openai",
             Self::Gemini => "gemini",
+            Self::Anthropic => "anthropic",
         }
     }
 
@@ -76,6 +85,7 @@ impl Format {
         match self {
             Self::OpenAi => openai::view::view(text),
             Self::Gemini => gemini::view::view(text, path),
+            Self::Anthropic => anthropic::view::view(text),
         }
     }
 
@@ -84,6 +94,24 @@ impl Format {
         match self {
             Self::OpenAi => openai::write::rewrite(body, view, rewrite),
             Self::Gemini => gemini::write::rewrite(body, view, rewrite),
+            Self::Anthropic => anthropic::write::rewrite(body, view, rewrite),
+        }
+    }
+
+    /// May another body fare better, see [`Self::mended`]? `error`: the body of the provider's 400.
+    pub fn may_mend(self, error: &[u8]) -> bool {
+        match self {
+            Self::OpenAi | Self::Gemini => signature::is_missed(error),
+            Self::Anthropic => anthropic::thinking::is_refused(error),
+        }
+    }
+
+    /// `body` without what a lost memory of hidden exchanges leaves in a transcript and a provider may refuse: calls
+    /// whose signature stood on a hidden one, thinking of several legs in one message. `None`: there is no such thing.
+    pub fn mended(self, body: &str) -> Option<String> {
+        match self {
+            Self::OpenAi | Self::Gemini => signature::skipped(self, body),
+            Self::Anthropic => anthropic::thinking::without_first(body),
         }
     }
 
@@ -103,6 +131,7 @@ impl Format {
 pub enum Assembler {
     OpenAi(openai::reply::Reader),
     Gemini(gemini::reply::Reader),
+    Anthropic(anthropic::reply::Reader),
 }
 
 impl Assembler {
@@ -111,6 +140,7 @@ impl Assembler {
         match format {
             Format::OpenAi => Self::OpenAi(openai::reply::Reader::new(framing, find_tools, hold_text)),
             Format::Gemini => Self::Gemini(gemini::reply::Reader::new(framing, find_tools, hold_text)),
+            Format::Anthropic => Self::Anthropic(anthropic::reply::Reader::new(framing, find_tools, hold_text)),
         }
     }
 
@@ -119,6 +149,7 @@ impl Assembler {
         match self {
             Self::OpenAi(reader) => reader.feed(bytes, out),
             Self::Gemini(reader) => reader.feed(bytes, out),
+            Self::Anthropic(reader) => reader.feed(bytes, out),
         }
     }
 
@@ -128,6 +159,7 @@ impl Assembler {
         match self {
             Self::OpenAi(reader) => reader.end_leg(),
             Self::Gemini(reader) => reader.end_leg(),
+            Self::Anthropic(reader) => reader.end_leg(),
         }
     }
 
@@ -136,6 +168,7 @@ impl Assembler {
         match self {
             Self::OpenAi(reader) => reader.exchange(answers, found),
             Self::Gemini(reader) => reader.exchange(answers, found),
+            Self::Anthropic(reader) => reader.exchange(answers, found),
         }
     }
 
@@ -145,6 +178,7 @@ impl Assembler {
         match self {
             Self::OpenAi(reader) => reader.next_leg(),
             Self::Gemini(reader) => reader.next_leg(),
+            Self::Anthropic(reader) => reader.next_leg(),
         }
     }
 
@@ -154,6 +188,7 @@ impl Assembler {
         match self {
             Self::OpenAi(reader) => reader.close(out),
             Self::Gemini(reader) => reader.close(out),
+            Self::Anthropic(reader) => reader.close(out),
         }
     }
 
@@ -162,6 +197,7 @@ impl Assembler {
         match self {
             Self::OpenAi(reader) => reader.fail(message, out),
             Self::Gemini(reader) => reader.fail(message, out),
+            Self::Anthropic(reader) => reader.fail(message, out),
         }
     }
 
@@ -170,6 +206,7 @@ impl Assembler {
         match self {
             Self::OpenAi(reader) => reader.keep_alive(),
             Self::Gemini(_) => b"",
+            Self::Anthropic(reader) => reader.keep_alive(),
         }
     }
 
@@ -178,6 +215,7 @@ impl Assembler {
         match self {
             Self::OpenAi(reader) => reader.visible(),
             Self::Gemini(reader) => reader.visible(),
+            Self::Anthropic(reader) => reader.visible(),
         }
     }
 }

@@ -25,6 +25,8 @@ pub fn skipped(format: Format, body: &str) -> Option<String> {
     let mut edits = Edits::new();
     match format {
         Format::Gemini => native(body, &elements(request.find("contents")?)?, &mut edits),
+        // Its signatures stand on thinking, not on calls.
+        Format::Anthropic => {}
         Format::OpenAi => compatible(body, &elements(request.find("messages")?)?, &mut edits),
     }
     (!edits.is_empty()).then(|| edits.apply(body))

@@ -62,6 +62,9 @@ pub struct ToolView<'a> {
 pub enum ToolKind {
     /// May be withheld.
     Function,
+    /// A function whose place is the client's plan (a cache mark, callers other than the model): always bound, in its
+    /// place.
+    Pinned,
     /// Built-ins, server tools, entries that cannot be read: always bound, in their place.
     Fixed,
 }

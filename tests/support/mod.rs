@@ -27,6 +27,7 @@
     reason = "test code: a failure must stop the test, and no test file uses all of it"
 )]
 
+pub mod anthropic;
 pub mod client;
 pub mod embeddings;
 pub mod gemini;

@@ -39,7 +39,12 @@ pub fn searched(request: &Received) -> bool {
     let id = &last["tool_call_id"];
     let calls: Vec<Value> = messages.iter().flat_map(|m| list(&m["tool_calls"])).collect();
     let call = calls.iter().rev().find(|call| call["id"] == *id);
-    gemini || id.is_string() && call.is_some_and(|call| call["function"]["name"] == "find_tools")
+    let blocks = |m: &Value| list(&m["content"]);
+    let used = messages.iter().flat_map(blocks).find(|block| {
+        block["type"] == "tool_use" && block["id"].is_string() && block["id"] == last["content"][0]["tool_use_id"]
+    });
+    let anthropic = used.is_some_and(|block| block["name"] == "find_tools");
+    gemini || anthropic || id.is_string() && call.is_some_and(|call| call["function"]["name"] == "find_tools")
 }
 
 /// What a tool says of itself.

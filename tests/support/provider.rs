@@ -1,6 +1,6 @@
 //! The scripted provider: a server on port 0 that refuses what the real ones
 //! refuse, records all it gets, and answers from its script. NOT the rules
-//! (openai.rs, gemini.rs), NOT the faults of the socket (wiring.rs).
+//! (openai.rs, gemini.rs, anthropic.rs), NOT the faults of the socket (wiring.rs).
 //!
 //! Routes: chat and embedding routes as the real providers have them under any
 //! prefix; everything else is echoed (method, path, headers, digest of the body).
@@ -18,7 +18,7 @@ use super::embeddings::{self, Fault};
 use super::received::{Received, Wire};
 use super::reply::Reply;
 use super::wiring::{Gate, Response, Sent, send};
-use super::{eventually, gemini, openai};
+use super::{anthropic, eventually, gemini, openai};
 
 type Answer = Box<dyn Fn(&Received) -> Reply + Send + Sync>;
 type Hijack = Box<dyn Fn(&mut Connection) + Send + Sync>;
@@ -273,6 +273,7 @@ impl Shared {
         let checked = match (self.rules.strict, wire) {
             (false, _) => Ok(()),
             (true, Wire::Gemini) => framing(&request).and_then(|()| gemini::check(&request, self.rules)),
+            (true, Wire::Anthropic) => framing(&request).and_then(|()| anthropic::check(&request)),
             (true, _) => framing(&request).and_then(|()| openai::check(&request, self.rules)),
         };
         request.refused = checked.err();
@@ -288,6 +289,7 @@ impl Shared {
         let mut response = match wire {
             _ if reply.raw.is_some() => Response::default(),
             Wire::Gemini => gemini::render(&request, &reply, number),
+            Wire::Anthropic => anthropic::render(&request, &reply, number),
             Wire::OpenAi | Wire::Compat => openai::render(&request, &reply, number),
         };
         if let Some(pieces) = reply.raw {
@@ -340,6 +342,9 @@ pub fn error(wire: Wire, code: u16, message: &str) -> String {
         Wire::OpenAi => json!({"error": {"message": message, "type": "invalid_request_error"}}).to_string(),
         Wire::Compat => json!([google]).to_string(),
         Wire::Gemini => google.to_string(),
+        Wire::Anthropic => {
+            json!({"type": "error", "error": {"type": "invalid_request_error", "message": message}}).to_string()
+        }
     }
 }
 

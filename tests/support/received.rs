@@ -1,5 +1,5 @@
 //! One request as it came over the wire, and the questions that tests ask of it.
-//! NOT whether it is a good one (openai.rs, gemini.rs).
+//! NOT whether it is a good one (openai.rs, gemini.rs, anthropic.rs).
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpStream;
@@ -13,6 +13,7 @@ pub enum Wire {
     /// Gemini's OpenAI-compatible endpoint.
     Compat,
     Gemini,
+    Anthropic,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -73,6 +74,8 @@ impl Received {
             Some(Wire::OpenAi)
         } else if path.ends_with(":generateContent") || path.ends_with(":streamGenerateContent") {
             Some(Wire::Gemini)
+        } else if path.ends_with("/v1/messages") {
+            Some(Wire::Anthropic)
         } else {
             None
         }
@@ -151,7 +154,10 @@ impl Received {
 
     /// Is the last message the result of a call?
     pub fn reports(&self) -> bool {
-        self.messages().last().is_some_and(|m| m["role"] == "tool" || m["parts"][0].get("functionResponse").is_some())
+        self.messages().last().is_some_and(|m| {
+            let result = m["parts"][0].get("functionResponse").is_some() || m["content"][0]["type"] == "tool_result";
+            m["role"] == "tool" || result
+        })
     }
 }
 

@@ -39,6 +39,12 @@ pub fn gemini() -> Value {
     TOOLS.iter().map(declaration).collect()
 }
 
+/// The roster as Anthropic tools.
+pub fn anthropic() -> Value {
+    let tool = |(name, text): &(&str, &str)| json!({"name": name, "description": text, "input_schema": parameters()});
+    TOOLS.iter().map(tool).collect()
+}
+
 /// One OpenAI tool.
 pub fn function(name: &str, description: &str) -> Value {
     let function = json!({"name": name, "description": description, "parameters": parameters()});
@@ -76,5 +82,16 @@ pub fn ask_gemini(text: &str) -> Value {
         "systemInstruction": {"parts": [{"text": "You are helpful."}]},
         "contents": [{"role": "user", "parts": [{"text": text}]}],
         "tools": [{"functionDeclarations": gemini()}],
+    })
+}
+
+/// An Anthropic request over the roster.
+pub fn ask_anthropic(text: &str) -> Value {
+    json!({
+        "model": "kimi-k3",
+        "max_tokens": 4096,
+        "system": "You are helpful.",
+        "messages": [{"role": "user", "content": text}],
+        "tools": anthropic(),
     })
 }

@@ -1,7 +1,6 @@
 //! The gemini wire: `view` reads a request, `write` makes the one that is sent instead, `reply` assembles the answer.
 
 mod history;
-mod member;
 mod nest;
 pub mod reply;
 pub mod view;

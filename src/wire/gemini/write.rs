@@ -7,8 +7,8 @@
 use std::ops::Range;
 
 use crate::wire::gemini::history;
-use crate::wire::gemini::member;
 use crate::wire::json::quoted;
+use crate::wire::member;
 use crate::wire::request::{FindTools, Rewrite, Slot};
 use crate::wire::splice::Edits;
 use crate::wire::view::{ChatView, Group, ToolKind};
@@ -88,7 +88,7 @@ fn declared<'b>(body: &'b str, view: &ChatView<'_>, rewrite: &Rewrite<'_>, last:
             }
             Slot::Roster(index) => {
                 let Some(tool) = view.tools.get(index) else { continue };
-                if tool.kind == ToolKind::Fixed {
+                if tool.kind != ToolKind::Function {
                     continue; // stands in its place, whatever the block says
                 }
                 let text = body.get(tool.span.clone()).unwrap_or_default();

@@ -47,13 +47,13 @@ pub fn view(body: &str) -> Result<ChatView<'_>, WireError> {
     let tools = match &top.tools {
         List::Missing => Vec::new(),
         List::Items(entries) => {
-            layout.tools = around(body, entries);
+            layout.tools = json::around(body, entries);
             entries.iter().map(|entry| tool(body, entry, &mut traits)).collect()
         }
         List::Other => return Err(WireError::Shape("tools")),
     };
     let List::Items(entries) = &top.messages else { return Err(WireError::Shape("messages")) };
-    layout.messages = around(body, entries);
+    layout.messages = json::around(body, entries);
     let messages = entries
         .iter()
         .map(|entry| message(body, entry, &mut traits))
@@ -69,7 +69,7 @@ pub fn view(body: &str) -> Result<ChatView<'_>, WireError> {
 
     Ok(ChatView {
         model: top.find("model").and_then(json::string).unwrap_or_default(),
-        stream: flag(top.find("stream")).ok_or(WireError::Shape("stream"))?,
+        stream: json::flag(top.find("stream")).ok_or(WireError::Shape("stream"))?,
         choice: choice(top.find("tool_choice")).ok_or(WireError::Shape("tool_choice"))?,
         tools,
         system,
@@ -132,7 +132,7 @@ fn tool<'a>(body: &str, raw: &'a RawValue, traits: &mut Traits) -> ToolView<'a> 
         group: 0,
     };
     // Derived readers take an array for a struct; a tool is none.
-    let Some(entry) = object::<Entry<'a>>(raw) else { return fixed(Cow::Borrowed("")) };
+    let Some(entry) = json::object::<Entry<'a>>(raw) else { return fixed(Cow::Borrowed("")) };
     let kind = entry.kind.map_or(Cow::Borrowed("function"), |kind| kind.0);
     let deferred = |flag: Option<bool>| flag == Some(true);
     traits.client_search |= kind.starts_with("tool_search") || deferred(entry.defer_loading);
@@ -153,7 +153,7 @@ fn tool<'a>(body: &str, raw: &'a RawValue, traits: &mut Traits) -> ToolView<'a> 
 }
 
 fn message<'a>(body: &str, raw: &'a RawValue, traits: &mut Traits) -> Option<MessageView<'a>> {
-    let message = object::<Message<'a>>(raw)?;
+    let message = json::object::<Message<'a>>(raw)?;
     let role = match &*message.role.0 {
         "system" | "developer" => Role::System,
         "user" => Role::User,
@@ -259,29 +259,6 @@ fn max_tokens(body: &str, top: &Top<'_>) -> Option<(Range<usize>, u64)> {
         let raw = top.find(key)?;
         Some((json::span(body, raw.get()), raw.get().parse().ok()?))
     })
-}
-
-fn flag(raw: Option<&RawValue>) -> Option<bool> {
-    match raw.map(RawValue::get) {
-        None | Some("null" | "false") => Some(false),
-        Some("true") => Some(true),
-        Some(_) => None,
-    }
-}
-
-/// `raw` as a `T` if it is an object: derived readers would take an array for one.
-fn object<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Option<T> {
-    raw.get().starts_with('{').then(|| serde_json::from_str(raw.get()).ok()).flatten()
-}
-
-/// Where the array of these elements stands. Empty for an array without elements: nothing is ever edited there.
-fn around(body: &str, items: &[&RawValue]) -> Range<usize> {
-    let ends = || {
-        let start = json::span(body, items.first()?.get()).start;
-        let end = json::span(body, items.last()?.get()).end;
-        Some(body.get(..start)?.rfind('[')?..end + body.get(end..)?.find(']')? + 1)
-    };
-    ends().unwrap_or(0..0)
 }
 
 #[cfg(test)]

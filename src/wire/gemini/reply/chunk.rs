@@ -5,8 +5,8 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-use crate::wire::gemini::member;
 use crate::wire::json::{Object, elements, is_null, span, string};
+use crate::wire::member;
 use crate::wire::splice::Edits;
 
 /// What it says. Of several candidates the first: requests that ask for more are not narrowed.

@@ -1,8 +1,8 @@
 //! `usageMetadata` of several legs as one: every count and every count per modality is added where it stands.
 //! NOT what tokens cost. A count that is 0 is left out by Google, so an absent one may have to be put in.
 
-use crate::wire::gemini::member;
 use crate::wire::json::{Object, elements, quoted, span, string};
+use crate::wire::member;
 use crate::wire::reply::Usage;
 use crate::wire::splice::Edits;
 

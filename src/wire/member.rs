@@ -5,7 +5,7 @@ use std::ops::Range;
 
 /// The span to remove so that the member whose value stands at `value` is gone and the object stays one.
 /// Its key must hold no escaped quote. `None` when `value` is no member's value.
-pub(super) fn with_comma(text: &str, value: &Range<usize>) -> Option<Range<usize>> {
+pub fn with_comma(text: &str, value: &Range<usize>) -> Option<Range<usize>> {
     let key = text.get(..value.start)?.trim_end().strip_suffix(':')?.trim_end().strip_suffix('"')?;
     let before = key.get(..key.rfind('"')?)?;
     if let Some(kept) = before.trim_end().strip_suffix(',') {
@@ -21,7 +21,7 @@ pub(super) fn with_comma(text: &str, value: &Range<usize>) -> Option<Range<usize
 }
 
 /// The place where a further member can be put, and whether it needs a comma before it. `None`: not an object.
-pub(super) fn end(object: &str) -> Option<(usize, bool)> {
+pub fn end(object: &str) -> Option<(usize, bool)> {
     let inner = object.trim_end().strip_suffix('}')?;
     Some((inner.len(), !inner.trim_end().ends_with('{')))
 }
