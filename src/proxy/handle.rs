@@ -20,6 +20,7 @@ use super::body::Body;
 use super::coding::{self, Coding, Read};
 use super::head::{self, Head};
 use super::legs::{self, Kind, Narrowing};
+use super::mend;
 use super::record::{Recorder, Watched, marked};
 use super::relay;
 use super::reply::{self, Piece};
@@ -39,8 +40,6 @@ use crate::wire::{Assembler, Format};
 
 /// How long a reply's head waits for its first byte, so that the failure of a later leg can still be its status.
 const HEAD_WAIT: Duration = Duration::from_secs(3);
-/// An error body is not read further.
-const ERROR_BYTES: usize = 64 << 10;
 
 /// Answers on the data port.
 #[derive(Clone)]
@@ -67,7 +66,7 @@ impl Handler for Corridor {
         chat.recorder.arrived();
         match chat.plan(&parts.headers, &sent, asked, mode).await {
             Plan::Narrow(narrowing, first) => chat.narrowed(*narrowing, first, sent).await,
-            Plan::Untouched(action, reason) => chat.relay(action, reason, Body::whole(sent)).await,
+            Plan::Untouched(action, reason) => chat.own(action, reason, sent).await,
         }
     }
 }
@@ -237,15 +236,42 @@ impl Chat {
         outcome.action = action;
         outcome.reason = reason.as_ref().map_or("", Bypass::label);
         outcome.binding = "";
-        self.recorder.sending();
-        let target = super::upstream::Target { upstream: &self.route.upstream, path: &self.path };
-        match self.app.upstreams.send(target, self.head, body).await {
+        let head = self.head.clone();
+        match self.send(head, body).await {
             Ok(reply) => watched(reply, self.format, &self.path, self.recorder),
-            Err(error) => {
-                let trouble = Trouble::unreachable(&self.route.upstream, &error);
-                marked(respond::trouble(&self.path, &trouble), &self.recorder.outcome)
+            Err(trouble) => marked(respond::trouble(&self.path, &trouble), &self.recorder.outcome),
+        }
+    }
+
+    /// The same with a body that is whole; refused for what hidden exchanges left in it, it is sent once more mended.
+    async fn own(mut self, action: Action, reason: Option<Bypass>, body: Bytes) -> Response<Body> {
+        let outcome = &mut self.recorder.outcome;
+        outcome.action = action;
+        outcome.reason = reason.as_ref().map_or("", Bypass::label);
+        outcome.binding = "";
+        let head = self.head.clone();
+        let mut reply = self.send(head, Body::whole(body.clone())).await;
+        if let Ok(refusal) = reply {
+            if !legs::is_refusal(refusal.status()) {
+                return watched(refusal, self.format, &self.path, self.recorder);
+            }
+            self.recorder.replied(refusal.status().as_u16());
+            match mend::instead(self.format, &body, refusal).await {
+                Ok(mended) => reply = self.send(self.head.for_body(mended.len()), Body::whole(mended)).await,
+                Err(refusal) => return marked(refusal, &self.recorder.outcome),
             }
         }
+        match reply {
+            Ok(reply) => watched(reply, self.format, &self.path, self.recorder),
+            Err(trouble) => marked(respond::trouble(&self.path, &trouble), &self.recorder.outcome),
+        }
+    }
+
+    async fn send(&mut self, head: Head, body: Body) -> Result<Response<Incoming>, Trouble> {
+        self.recorder.sending();
+        let target = super::upstream::Target { upstream: &self.route.upstream, path: &self.path };
+        let sent = self.app.upstreams.send(target, head, body).await;
+        sent.map_err(|error| Trouble::unreachable(&self.route.upstream, &error))
     }
 
     /// Sends the rewritten request, and the reply back as one.
@@ -262,7 +288,7 @@ impl Chat {
             // Whatever the reason, the agent's own request may fare better, and its answer is the one to show.
             match self.mended(&mut narrowing, &first, reply).await {
                 Some(mended) => reply = mended,
-                None => return self.relay(Action::Full, Some(Bypass::Refused), Body::whole(own)).await,
+                None => return self.own(Action::Full, Some(Bypass::Refused), own).await,
             }
         }
         if reply.status() != StatusCode::OK || Coding::of(reply.headers()) == Coding::Unknown {
@@ -308,13 +334,9 @@ impl Chat {
         first: &Bytes,
         refusal: Response<Incoming>,
     ) -> Option<Response<Incoming>> {
-        let Read::Whole(error) = coding::whole(refusal.into_body(), ERROR_BYTES).await else { return None };
-        if !self.format.may_mend(&error) {
-            return None;
-        }
-        let body = self.format.mended(std::str::from_utf8(first).ok()?)?;
+        let body = mend::instead(self.format, first, refusal).await.ok()?;
         self.recorder.sending();
-        let reply = narrowing.send(body.into()).await.ok()?;
+        let reply = narrowing.send(body).await.ok()?;
         narrowing.mends = !legs::is_refusal(reply.status());
         narrowing.mends.then_some(reply)
     }

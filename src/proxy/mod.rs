@@ -11,6 +11,7 @@ pub mod handle;
 pub mod head;
 pub mod journal;
 pub mod legs;
+mod mend;
 pub mod record;
 pub mod relay;
 pub mod reply;
