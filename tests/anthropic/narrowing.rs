@@ -49,7 +49,10 @@ fn the_model_gets_what_the_message_needs_and_find_tools() {
         assert!(got.declares("get_weather"));
         assert_eq!(got.tools().last().map(String::as_str), Some("find_tools"));
         assert_eq!(got.json()["system"], system);
-        assert_eq!((answer.packlight("action").as_str(), answer.packlight("binding").as_str()), ("narrowed", "replace"));
+        assert_eq!(
+            (answer.packlight("action").as_str(), answer.packlight("binding").as_str()),
+            ("narrowed", "replace")
+        );
         let narrowed = [("upstream", "kimi"), ("wire", "anthropic"), ("action", "narrowed")];
         assert_eq!(sidecar.metrics().value("packlight_requests_total", &narrowed), 1.0);
     }
@@ -78,7 +81,8 @@ fn every_byte_outside_the_tools_reaches_the_provider_as_written() {
 #[test]
 fn a_reply_that_hides_nothing_comes_back_byte_for_byte() {
     for stream in [false, true] {
-        let reply = Reply::default().and_reasoning("hm").and_text("größe").and_call("get_weather", json!({"value": "x"}));
+        let reply =
+            Reply::default().and_reasoning("hm").and_text("größe").and_call("get_weather", json!({"value": "x"}));
         let provider = Provider::new().answer(move |_| reply.clone().every(7)).start();
         let sidecar = over(&provider).start();
         let body = ask(stream).to_string();
@@ -148,17 +152,24 @@ fn what_cannot_be_narrowed_passes_untouched_with_its_reason() {
     deferred["tools"][3]["defer_loading"] = true.into();
     let mut prefill = ask(false);
     prefill["messages"].as_array_mut().expect("messages").push(json!({"role": "assistant", "content": "The"}));
-    let reference = json!([{"type": "tool_result", "tool_use_id": "t", "content": [{"type": "tool_reference", "tool_name": "x"}]}]);
-    let referred = change("messages", json!([
-        {"role": "user", "content": "Weather"},
-        {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "ToolSearch", "input": {}}]},
-        {"role": "user", "content": reference},
-    ]));
-    let unanswered = change("messages", json!([
-        {"role": "user", "content": "Weather"},
-        {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "get_weather", "input": {}}]},
-        {"role": "user", "content": "well?"},
-    ]));
+    let reference =
+        json!([{"type": "tool_result", "tool_use_id": "t", "content": [{"type": "tool_reference", "tool_name": "x"}]}]);
+    let referred = change(
+        "messages",
+        json!([
+            {"role": "user", "content": "Weather"},
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "ToolSearch", "input": {}}]},
+            {"role": "user", "content": reference},
+        ]),
+    );
+    let unanswered = change(
+        "messages",
+        json!([
+            {"role": "user", "content": "Weather"},
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "get_weather", "input": {}}]},
+            {"role": "user", "content": "well?"},
+        ]),
+    );
     let picture = json!([{"type": "image", "source": {"type": "base64", "data": "x"}}]);
     for (body, reason) in [
         (deferred, "client_search"),
@@ -190,7 +201,9 @@ fn what_agents_wrap_around_a_message_and_put_behind_a_result_is_no_turn() {
     let used = json!([{"type": "tool_use", "id": "t", "name": "get_weather", "input": {"value": "x"}}]);
     let messages = body["messages"].as_array_mut().expect("messages");
     messages.push(json!({"role": "assistant", "content": used}));
-    messages.push(json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "wet"}, reminder]}));
+    messages.push(
+        json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "wet"}, reminder]}),
+    );
     sidecar.post(KIMI, &body.to_string());
     provider.assert_no_refusal();
     assert_eq!(provider.wait(1).tools(), provider.wait(2).tools(), "the same turn");

@@ -14,10 +14,11 @@ pub fn is_refused(error: &[u8]) -> bool {
     error.contains("thinking") || error.contains("signature")
 }
 
-/// `body` with the last thinking only in each reply of the current turn; `None`: none has more than one.
+/// `body` with the last leg's blocks only in each reply of the current turn; `None`: none has thinking of several.
 ///
-/// What stands before another block and another thinking was an earlier leg's; where nothing stands between, all but
-/// the last was.
+/// A leg begins with its thinking, and a hidden one left thinking and text behind: what stands before the last run of
+/// thinking was an earlier leg's; where it is one run, all but the last of it was. Its text goes along, since a reply
+/// must begin with its thinking.
 pub fn without_first(body: &str) -> Option<String> {
     let messages = json::elements(Object::parse(body)?.find("messages")?)?;
     let messages: Vec<(bool, Vec<&RawValue>)> = messages
@@ -43,17 +44,16 @@ fn cut(body: &str, blocks: &[&RawValue], edits: &mut Edits) {
     let thoughts: Vec<usize> =
         blocks.iter().enumerate().filter(|(_, block)| is_thought(block)).map(|(at, _)| at).collect();
     let begins = |at: &usize| !at.checked_sub(1).is_some_and(|before| thoughts.contains(&before));
-    let runs = thoughts.iter().filter(|at| begins(at)).count();
-    let kept = match runs {
+    let kept = match thoughts.iter().filter(|at| begins(at)).count() {
         0 | 1 => thoughts.last().copied(),
         _ => thoughts.iter().rev().copied().find(|at| begins(at)),
     };
-    let start = |at: usize| blocks.get(at).map(|block| json::span(body, block.get()).start);
-    for at in thoughts.iter().copied().filter(|at| kept.is_some_and(|kept| *at < kept)) {
-        // One that is kept stands behind it, so there is a next block.
-        if let (Some(start), Some(next)) = (start(at), start(at + 1)) {
-            edits.replace(start..next, "");
-        }
+    let Some((front, [first, ..])) = kept.and_then(|kept| blocks.split_at_checked(kept)) else { return };
+    // A call of the provider's own between two thoughts belongs to one reply.
+    if front.iter().any(|block| is_thought(block)) && front.iter().all(|block| is_thought(block) || is(block, "text")) {
+        let start = |block: &RawValue| json::span(body, block.get()).start;
+        let from = front.first().map_or_else(|| start(first), |block| start(block));
+        edits.replace(from..start(first), "");
     }
 }
 
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_last_thinking_of_each_reply_of_the_turn_stays() {
+    fn only_the_last_leg_of_each_reply_of_the_turn_stays() {
         let (a, b, c) = (thought("a"), thought("b"), thought("c"));
         let text = r#"{"type":"text","text":"Let me look"}"#;
         let call = r#"{"type":"tool_use","id":"t","name":"f","input":{}}"#;
@@ -90,8 +90,14 @@ mod tests {
         };
         let merged = body(&format!("{a}, {text}, {b}, {c},{call}"), &format!("{a},{b},{call}"));
         let mended = without_first(&merged).expect("merged");
-        assert_eq!(mended, body(&format!("{text}, {b}, {c},{call}"), &format!("{b},{call}")));
+        assert_eq!(mended, body(&format!("{b}, {c},{call}"), &format!("{b},{call}")));
         assert_eq!(without_first(&body(&format!("{a},{text},{call}"), text)), None);
+        let served = r#"{"type":"server_tool_use","id":"s"}"#;
+        assert_eq!(
+            without_first(&body(&format!("{a},{served},{b},{call}"), text)),
+            None,
+            "one reply with a server's tool"
+        );
         assert_eq!(without_first(r#"{"messages":[{"role":"user","content":"hi"}]}"#), None);
     }
 }
