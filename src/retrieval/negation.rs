@@ -29,8 +29,8 @@ fn stripped(text: &str) -> Option<String> {
     let clauses = rules.clauses(text)?;
     let mut spans: Vec<Range<usize>> = Vec::new();
     for (at, clause) in clauses.iter().enumerate() {
-        let next = clauses.get(at + 1).map(|next| next.body(text));
-        spans.extend(rules.ruled_out(clause, text, next)?);
+        let before = at.checked_sub(1).and_then(|at| clauses.get(at));
+        spans.extend(rules.ruled_out(clause, text, before, clauses.get(at + 1))?);
     }
     if spans.is_empty() {
         return None;
@@ -38,8 +38,11 @@ fn stripped(text: &str) -> Option<String> {
     let (mut left, mut from) = (String::with_capacity(text.len()), 0);
     for span in spans {
         left.push_str(text.get(from..span.start).unwrap_or_default());
-        left.push(' ');
         from = from.max(span.end);
+        // Chinese is written without spaces.
+        if !(left.ends_with(is_han) && text.get(from..).is_some_and(|rest| rest.starts_with(is_han))) {
+            left.push(' ');
+        }
     }
     left.push_str(text.get(from..).unwrap_or_default());
     let left = tidy(&left);
@@ -56,14 +59,18 @@ struct Rules {
     quick: regex::Regex,
     boundary: fancy_regex::Regex,
     no: Family,
+    fill: regex::Regex,
     heads: Family,
     tails: Family,
+    orders: Family,
+    through: Family,
     middles: Family,
     spans: Family,
     and_not: regex::Regex,
     rather: regex::Regex,
     not: regex::Regex,
     but_rather: regex::Regex,
+    contrast: regex::Regex,
     goes_on: regex::Regex,
     word: regex::Regex,
 }
@@ -91,14 +98,18 @@ impl Rules {
             quick: plain(rules::QUICK)?,
             boundary: patient(rules::BOUNDARY)?,
             no: Family::compile(&[rules::NO], "")?,
-            heads: Family::compile(rules::HEADS, rules::FILL)?,
+            fill: plain(rules::FILL)?,
+            heads: Family::compile(rules::HEADS, "^")?,
             tails: Family::compile(rules::TAILS, "")?,
+            orders: Family::compile(rules::ORDERS, "")?,
+            through: Family::compile(rules::THROUGH, "")?,
             middles: Family::compile(rules::MIDDLES, "")?,
             spans: Family::compile(rules::SPANS, "")?,
             and_not: plain(rules::AND_NOT)?,
             rather: plain(rules::RATHER)?,
             not: plain(rules::NOT)?,
             but_rather: plain(rules::BUT_RATHER)?,
+            contrast: plain(rules::CONTRAST)?,
             goes_on: plain(rules::GOES_ON)?,
             word: plain(rules::WORD)?,
         })
@@ -117,37 +128,67 @@ impl Rules {
         Some(out)
     }
 
-    /// What of a clause goes, if anything. `None`: a pattern gave up.
-    fn ruled_out(&self, clause: &Clause, text: &str, next: Option<&str>) -> Option<Option<Range<usize>>> {
+    /// What of a clause goes, if anything. `before`, `next`: the clauses beside it. `None`: a pattern gave up.
+    fn ruled_out(
+        &self,
+        clause: &Clause,
+        text: &str,
+        before: Option<&Clause>,
+        next: Option<&Clause>,
+    ) -> Option<Option<Range<usize>>> {
         let body = clause.body(text);
         let whole = clause.start..clause.past;
-        if next.is_some_and(|next| self.rather.is_match(next))
+        let alone = before.is_none() && next.is_none();
+        if let Some((next, rather)) = next.and_then(|next| Some((next, self.rather.find(next.body(text))?)))
             && let Some(found) = self.not.find(body)
         {
-            return Some(Some(clause.span(found.start(), body.len())));
+            return Some(Some(clause.start + found.start()..next.start + rather.end()));
+        }
+        if let Some(found) = self.through.first(body, |_| true)? {
+            return Some(Some(clause.span(found.start, found.end)));
         }
         if next.is_some() && self.no.first(body, |_| true)?.is_some() {
             return Some(Some(whole));
         }
-        let instead = next.is_some_and(|next| self.but_rather.is_match(next));
+        let instead = before.into_iter().chain(next).any(|beside| self.but_rather.is_match(beside.body(text)));
         let is_not = |found: &str| found.contains(rules::IS_NOT) && !found.contains(rules::AND_IS_NOT);
-        if let Some(found) = self.heads.first(body, |found| instead || !is_not(found))? {
-            let goes_on = body.get(found.end..).and_then(|rest| self.goes_on.find(rest));
-            return Some(Some(match goes_on {
-                Some(rest) => clause.span(0, found.end + rest.start()),
-                None => whole,
-            }));
+        if let Some(found) = self.head(body, &|found| instead || !is_not(found))? {
+            let goes_on = body.get(found.end..).and_then(|rest| self.goes_on.captures(rest));
+            return Some(Some(
+                match goes_on.and_then(|rest| Some(rest.name("on").map_or(rest.get(0)?.end(), |on| on.start()))) {
+                    Some(rest) => clause.span(0, found.end + rest),
+                    None => whole,
+                },
+            ));
         }
-        if next.is_some() && self.tails.first(body, |_| true)?.is_some() {
+        if (next.is_some() || self.contrast.is_match(body)) && !alone && self.tails.first(body, |_| true)?.is_some() {
             return Some(Some(whole));
+        }
+        if !alone && self.orders.first(body, |_| true)?.is_some() {
+            return Some(Some(whole));
+        }
+        if let Some(found) = self.spans.first(body, |_| true)? {
+            return Some(Some(clause.span(found.start, found.end)));
         }
         if let Some(found) = self.middles.first(body, |_| true)? {
             return Some(Some(clause.span(found.start, body.len())));
         }
-        if let Some(from) = self.same_place_negated(body) {
-            return Some(Some(clause.span(from, body.len())));
+        Some(self.same_place_negated(body).map(|from| clause.span(from, body.len())))
+    }
+
+    /// The cue a clause begins with, small words before it or not.
+    fn head(&self, body: &str, will_do: &dyn Fn(&str) -> bool) -> Option<Option<Range<usize>>> {
+        let filled = self.fill.find(body).map_or(0, |fill| fill.end());
+        for from in [filled, 0] {
+            let rest = body.get(from..).unwrap_or_default();
+            if let Some(found) = self.heads.first(rest, will_do)? {
+                return Some(Some(from + found.start..from + found.end));
+            }
+            if filled == 0 {
+                break;
+            }
         }
-        Some(self.spans.first(body, |_| true)?.map(|found| clause.span(found.start, found.end)))
+        Some(None)
     }
 
     /// "in Drive and not in my mail": where the negated half starts.
@@ -174,6 +215,10 @@ fn tidy(text: &str) -> String {
     }
     let loose = |c: char| c.is_whitespace() || ",;:،؛，；：—–-".contains(c);
     out.trim_start_matches(|c| loose(c) || c == '.' || c == '。').trim_end_matches(loose).to_owned()
+}
+
+fn is_han(c: char) -> bool {
+    matches!(c, '\u{3000}'..='\u{303F}' | '\u{FF00}'..='\u{FFEF}' | '\u{3400}'..='\u{9FFF}' | '\u{F900}'..='\u{FAFF}' | '\u{20000}'..='\u{3FFFF}')
 }
 
 fn plain(pattern: &str) -> Option<regex::Regex> {
@@ -203,7 +248,7 @@ mod tests {
             ("Look for the budget in Drive and not in my mail", "Look for the budget in Drive"),
             ("open a ticket for the door\ndon't email anybody", "open a ticket for the door"),
             ("Nicht per Mail, schick es Jonas im Chat", "schick es Jonas im Chat"),
-            ("Leg keine Aufgabe an, sondern einen Termin am Montag", "Leg, sondern einen Termin am Montag"),
+            ("Leg keine Aufgabe an, sondern einen Termin am Montag", "Leg einen Termin am Montag"),
             ("No lo envíes por correo, publica el aviso en el canal", "publica el aviso en el canal"),
             ("Takvime ekleme istemiyorum, yarın için bir görev oluştur", "yarın için bir görev oluştur"),
             ("E-posta yerine kanala bir mesaj yaz", "kanala bir mesaj yaz"),
