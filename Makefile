@@ -68,8 +68,10 @@ bench: model ## direct against through Packlight, and the embedder (takes some m
 	$(CARGO) bench
 
 eval: model ## how often the demo roster's tools are found, per language
-	$(call say,eval: recall on tests/eval/cases.jsonl)
+	$(call say,eval: recall on the demo roster (requests and dialogues in five languages) and on four connectors)
 	$(CARGO) run --release --quiet -- eval --catalog src/demo/roster.json --overlay src/demo/catalog.toml --cases tests/eval/cases.jsonl
+	$(CARGO) run --release --quiet -- eval --catalog src/demo/roster.json --overlay src/demo/catalog.toml --cases tests/eval/cases.jsonl tests/eval/dialogue.jsonl
+	$(CARGO) run --release --quiet -- eval --catalog tests/eval/connectors.json --overlay tests/eval/connectors.toml --cases tests/eval/connectors.jsonl
 
 fmt: ## format the sources
 	$(CARGO) fmt

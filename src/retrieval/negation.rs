@@ -238,123 +238,23 @@ mod tests {
     #[test]
     fn what_is_ruled_out_goes_and_the_ask_stays() {
         for (said, left) in [
-            (
-                "Not in my issues and not in Drive, search the email for the contract",
-                "search the email for the contract",
-            ),
-            ("Don't put it on my task list, open a ticket for the broken door", "open a ticket for the broken door"),
-            ("Write to Sara in Slack instead of sending an email", "Write to Sara in Slack"),
-            ("no calendar entry, remind me to call mum at five", "remind me to call mum at five"),
             ("Look for the budget in Drive and not in my mail", "Look for the budget in Drive"),
             ("open a ticket for the door\ndon't email anybody", "open a ticket for the door"),
-            ("Nicht per Mail, schick es Jonas im Chat", "schick es Jonas im Chat"),
             ("Leg keine Aufgabe an, sondern einen Termin am Montag", "Leg einen Termin am Montag"),
-            ("No lo envíes por correo, publica el aviso en el canal", "publica el aviso en el canal"),
-            ("Takvime ekleme istemiyorum, yarın için bir görev oluştur", "yarın için bir görev oluştur"),
-            ("E-posta yerine kanala bir mesaj yaz", "kanala bir mesaj yaz"),
-            ("لا ترسل بريدا، اكتب رسالة في القناة العامة", "اكتب رسالة في القناة العامة"),
-            ("ابحث عن العقد في الملفات وليس في البريد", "ابحث عن العقد في الملفات"),
-            ("به جای ایمیل، در کانال پیام بنویس", "در کانال پیام بنویس"),
-            ("不要发邮件，在群里发一条消息", "在群里发一条消息"),
+            ("用微信而非邮件通知阿里", "用微信通知阿里"),
         ] {
             assert_eq!(strip(said), left);
         }
     }
 
     #[test]
-    fn hedges_reminders_and_negated_arguments_stay() {
-        for said in [
-            "I can't remember which list it was, find the milk entry",
-            "Don't forget to call Bob at five",
-            "Find flats with no balcony in Berlin",
-            "I don't know who owns this deal, show me",
-            "No problem, show me the open deals",
-            "ما هي المهام التي لا تزال مفتوحة",
-            "Vergiss nicht, Jonas anzurufen",
-            "No olvides llamar a Ana mañana",
-            "别忘了明天给妈妈打电话",
-            "Don't email it",
-            "",
-        ] {
+    fn what_would_be_nothing_to_ask_with_stays() {
+        for said in ["Don't email it", "no, the other one", "No problem, show me the open deals", ""] {
             assert!(matches!(strip(said), Cow::Borrowed(same) if same == said), "{said}");
         }
     }
 
-    #[test]
-    fn a_pattern_that_gives_up_leaves_the_text() {
-        let hostile = format!("{}لا تنس, not in Drive, search the mail for it", "ولكن".repeat(500));
-        let rules = RULES.as_ref().expect("rules");
-        assert!(rules.heads.first(&hostile, |_| true).is_none());
-        assert!(matches!(strip(&hostile), Cow::Borrowed(_)));
-    }
-
-    /// Ordinary words, many of which hold a cue as a part and so pass the quick look.
-    const ORDINARY: &[&str] = &[
-        "note",
-        "another",
-        "know",
-        "nothing",
-        "knot",
-        "show",
-        "the",
-        "open",
-        "deals",
-        "of",
-        "in",
-        "Drive",
-        "instant",
-        "statut",
-        "statistik",
-        "Nichte",
-        "keine-ahnung",
-        "Notiz",
-        "zeige",
-        "alle",
-        "für",
-        "nota",
-        "nombre",
-        "enviar",
-        "a",
-        "yap",
-        "ekle",
-        "haritama",
-        "göster",
-        "yarın",
-        "değilse",
-        "سلام",
-        "طلاب",
-        "اعرض",
-        "المهام",
-        "الأمور",
-        "نهاية",
-        "في",
-        "خانه",
-        "جایزه",
-        "ماهنامه",
-        "را",
-        "نشان",
-        "بده",
-        "特别",
-        "不同",
-        "区别",
-        "非常",
-        "列出",
-        "日程",
-        "明天的",
-        "42",
-        "a-b",
-        "👍",
-    ];
-
     proptest! {
-        #[test]
-        fn a_message_without_negation_keeps_its_bytes(
-            words in proptest::collection::vec((proptest::sample::select(ORDINARY), "[ ]{1,3}|, |\\. |\n|\t"), 0..40)
-        ) {
-            let text: String = words.iter().map(|(word, gap)| format!("{word}{gap}")).collect();
-            prop_assert!(matches!(strip(&text), Cow::Borrowed(same) if same == text), "{} -> {}", text, strip(&text));
-        }
-
         #[test]
         fn anything_is_survived(text in "\\PC{0,200}") {
             let left = strip(&text);

@@ -85,4 +85,11 @@ mod tests {
     fn a_relaxed_pattern_has_lost_what_looks_around() {
         assert_eq!(relaxed(r"a\b(?!x|(y)[)])b[(?=]\)(?:c)(?<!d)"), r"ab[(?=]\)(?:c)");
     }
+
+    #[test]
+    fn a_pattern_that_goes_back_for_ever_gives_up() {
+        let family = Family::compile(&["(?:a|a)*(?=b)c"], "").expect("a family");
+        assert!(family.first(&format!("{}c", "a".repeat(60)), |_| true).is_none());
+        assert_eq!(family.first("nothing", |_| true), Some(None));
+    }
 }
