@@ -13,9 +13,10 @@ use hyper::body::Incoming;
 /// What can go wrong while a body moves.
 pub type BodyError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The longest read of an HTTP/1.1 connection, and the longest head. hyper lets a connection's buffer grow to 400 KB and
+/// The longest read of an HTTP/1.1 connection, and the longest head: the body of a usual chat request (44 tools, 70 KB)
+/// in one read and one write, where 64 KiB took two of each, and the provider was woken twice. hyper lets a connection's buffer grow to 400 KB and
 /// keeps it: 200 open streams of 70 KB requests left 36 MB resident.
-pub const BUFFER: usize = 64 << 10;
+pub const BUFFER: usize = 96 << 10;
 
 /// A body on its way. Received ones go through unboxed, trailers and lengths included.
 pub struct Body(Kind);

@@ -17,8 +17,13 @@
 //! | start to listening | at most 300 ms |
 //! | 200 streams, a frame a second for 60 s (10 s without `--full`) | none lost, none stalled |
 //!
-//! `cargo bench --bench proxy [-- --full]`; needs `make model`. Exit code 1 when something asked was missed.
+//! The row `a bare TCP forwarder` is no part of Packlight: a second process that copies the same bytes between two
+//! sockets and reads none of them. It tells what a second hop costs on the machine at hand, whoever makes it.
+//!
+//! `cargo bench --bench proxy [-- --full | --relay]` (`--relay`: what is not a chat, five times, nothing else); needs
+//! `make model`. Exit code 1 when something asked was missed.
 
+mod forwarder;
 mod provider;
 mod sidecar;
 
@@ -27,6 +32,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use forwarder::Forwarder;
 use futures_util::future::join_all;
 use http::{HeaderValue, Method, Request};
 use http_body_util::{BodyExt, Full};
@@ -41,12 +47,19 @@ use sidecar::Sidecar;
 const STALL: Duration = Duration::from_secs(3);
 const STREAMS: usize = 200;
 
+const HEAD: &str = "                                       direct    through      added   ratio";
+
 struct Plan {
     rounds: usize,
     stream_seconds: u64,
 }
 
 fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip_while(|argument| argument != forwarder::FORWARD).skip(1);
+    if let Some(to) = arguments.next() {
+        forwarder::forward(&to);
+        return ExitCode::SUCCESS;
+    }
     let full = std::env::args().any(|argument| argument == "--full");
     let plan = if full { Plan { rounds: 41, stream_seconds: 60 } } else { Plan { rounds: 15, stream_seconds: 10 } };
     let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/e5-small-q4.bin");
@@ -72,6 +85,14 @@ async fn run(plan: &Plan, model: PathBuf) -> bool {
         starts.push(Sidecar::start(&provider, Some(&model)).await.listening_after.as_secs_f64() * 1e3);
     }
     report.limit("start to listening", median(starts), "ms", 300.0);
+    if std::env::args().any(|argument| argument == "--relay") {
+        let sidecar = Sidecar::start(&provider, None).await;
+        println!("\n{HEAD}");
+        for _ in 0..5 {
+            relayed(&mut report, &client, &provider, &sidecar, plan.rounds).await;
+        }
+        return report.kept;
+    }
 
     let sidecar = Sidecar::start(&provider, Some(&model)).await;
     let (small, large) = (chat(44, 70_000), chat(200, 320_000));
@@ -86,16 +107,13 @@ async fn run(plan: &Plan, model: PathBuf) -> bool {
 
     let ways = |path: &str| [provider.url(path), sidecar.url(path)];
     let chats = ways("/v1/chat/completions");
-    println!("\n{:<34} {:>10} {:>10} {:>10} {:>7}", "", "direct", "through", "added", "ratio");
-    let cases = [
-        ("chat, 70 KB, 44 tools", &chats, &small, 1.6),
-        ("chat, 320 KB, 200 tools", &chats, &large, 1.8),
-        ("not a chat, 70 KB", &ways("/v1/files"), &small, 1.25),
-    ];
+    println!("\n{HEAD}");
+    let cases = [("chat, 70 KB, 44 tools", &chats, &small, 1.6), ("chat, 320 KB, 200 tools", &chats, &large, 1.8)];
     for (name, urls, body, asked) in cases {
         let [direct, through] = latencies(&client, urls, body, plan.rounds).await;
         report.ratio(name, direct, through, asked);
     }
+    relayed(&mut report, &client, &provider, &sidecar, plan.rounds).await;
     let [direct, through] = rates(&client, &chats, &small, plan.rounds).await;
     report.rate("chat, 70 KB, concurrency 8", direct, through, 0.6);
 
@@ -105,6 +123,16 @@ async fn run(plan: &Plan, model: PathBuf) -> bool {
     // 200 requests of 70 KB were open at once: what the allocator keeps of that is told, not judged.
     println!("resident after the streams: {:.1} MB", sidecar.resident_mb());
     report.kept
+}
+
+/// What is not a chat, beside a bare forwarder of the same bytes.
+async fn relayed(report: &mut Report, client: &Http, provider: &Provider, sidecar: &Sidecar, rounds: usize) {
+    let forwarder = Forwarder::start(provider.address);
+    let path = "/v1/files";
+    let urls = [provider.url(path), sidecar.url(path), forwarder.url(path)];
+    let [direct, through, forwarded] = latencies(client, &urls, &chat(44, 70_000), rounds).await;
+    report.ratio("not a chat, 70 KB", direct, through, 1.25);
+    report.told("  a bare TCP forwarder", direct, forwarded);
 }
 
 /// Until the answer was narrowed: the tools are embedded in the background by the first request.
@@ -122,11 +150,18 @@ async fn warm(client: &Http, sidecar: &Sidecar, body: &Bytes) -> Result<(), Stri
     }
 }
 
-/// Median milliseconds, directly and through, at concurrency 1.
-async fn latencies(client: &Http, urls: &[String; 2], body: &Bytes, rounds: usize) -> [f64; 2] {
-    let mut medians = [Vec::new(), Vec::new()];
+/// Median milliseconds of each way, at concurrency 1. Rounds begin with another way each, so that what disturbs the
+/// machine disturbs all.
+async fn latencies<const WAYS: usize>(
+    client: &Http,
+    urls: &[String; WAYS],
+    body: &Bytes,
+    rounds: usize,
+) -> [f64; WAYS] {
+    let mut medians = [const { Vec::new() }; WAYS];
     for round in 0..rounds {
-        for way in [round % 2, (round + 1) % 2] {
+        for turn in 0..WAYS {
+            let way = (round + turn) % WAYS;
             let mut times = Vec::new();
             for _ in 0..40 {
                 let begun = Instant::now();
@@ -228,6 +263,11 @@ impl Report {
         println!(
             "{name:<34} {direct:>7.3} ms {through:>7.3} ms {added:>7.0} us {ratio:>7.2} (asked: at most {asked}) {verdict}"
         );
+    }
+
+    fn told(&self, name: &str, direct: f64, through: f64) {
+        let (ratio, added) = (through / direct, (through - direct) * 1e3);
+        println!("{name:<34} {direct:>7.3} ms {through:>7.3} ms {added:>7.0} us {ratio:>7.2} (a yardstick)");
     }
 
     fn rate(&mut self, name: &str, direct: f64, through: f64, asked: f64) {
