@@ -40,7 +40,7 @@ model: ## fetch the embedding model (once, by hash)
 sdk: $(VENV)/.installed $(MODULES)/.installed ## install the SDK clients of tests/sdk.rs
 
 $(VENV)/.installed: tests/sdk/python/requirements.txt
-	$(call say,sdk: openai and google-genai for Python in $(VENV))
+	$(call say,sdk: openai, google-genai and anthropic for Python in $(VENV))
 	@$(PYTHON) -m venv $(VENV) 2>/dev/null || { \
 		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 			apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y python3-venv >/dev/null; \
@@ -52,7 +52,7 @@ $(VENV)/.installed: tests/sdk/python/requirements.txt
 	@touch $@
 
 $(MODULES)/.installed: tests/sdk/node/package.json tests/sdk/node/package-lock.json
-	$(call say,sdk: openai and @google/genai for Node in $(MODULES))
+	$(call say,sdk: openai, @google/genai and @anthropic-ai/sdk for Node in $(MODULES))
 	$(call package,node,nodejs)
 	$(call package,npm,npm)
 	npm ci --prefix tests/sdk/node --ignore-scripts --no-audit --no-fund --loglevel=error

@@ -1,5 +1,5 @@
-//! Real SDK clients through the sidecar: openai and google-genai in Python, openai and
-//! @google/genai in Node, streamed and not; and openai against Gemini's compatible endpoint.
+//! Real SDK clients through the sidecar: openai, google-genai and anthropic in Python and
+//! in Node, streamed and not; and openai against Gemini's compatible endpoint.
 //! The clients (tests/sdk/) assert what they see, this file what the provider saw.
 //! NOT every behaviour (find_tools.rs): whether SDKs accept what Packlight makes.
 
@@ -10,6 +10,7 @@ use std::process::Command;
 
 use support::model;
 use support::provider::Provider;
+use support::reply::{Part, Reply};
 use support::roster;
 use support::sidecar::Sidecar;
 
@@ -43,14 +44,28 @@ fn genai_node() {
     check(&node(), "node/genai_client.js", "gemini", 2);
 }
 
+#[test]
+fn anthropic_python() {
+    check(&python(), "python/anthropic_client.py", "anthropic", 2);
+}
+
+#[test]
+fn anthropic_node() {
+    check(&node(), "node/anthropic_client.js", "anthropic", 2);
+}
+
 /// Runs a client that holds so many conversations, and checks what reached the provider.
 fn check(runtime: &Path, script: &str, style: &str, conversations: usize) {
-    let rules = Provider::new().answer(model::wants);
-    let provider = if style == "compat" { rules.signatures().start() } else { rules.start() };
+    let provider = match style {
+        "anthropic" => Provider::new().answer(|request| thoughtful(model::wants(request))).start(),
+        "compat" => Provider::new().answer(model::wants).signatures().start(),
+        _ => Provider::new().answer(model::wants).start(),
+    };
     let sidecar = Sidecar::over(&provider).set("narrow.max_retrieved_tools", "3").start();
     let (base, name, tools) = match style {
         "kimi" => (sidecar.base("kimi/v1"), "kimi-k2.6", roster::openai()),
         "compat" => (sidecar.base("gemini/v1beta/openai"), "gemini-3-pro", roster::openai()),
+        "anthropic" => (sidecar.base("kimi/anthropic"), "kimi-k3", roster::anthropic()),
         _ => (sidecar.base("gemini"), "gemini-3-pro", roster::gemini()),
     };
     let file = folder().join(script);
@@ -88,6 +103,12 @@ fn check(runtime: &Path, script: &str, style: &str, conversations: usize) {
     assert_eq!(metrics.value("packlight_find_tools_total", &[("outcome", "found")]), conversations as f64);
 }
 
+/// The same after some thinking.
+fn thoughtful(mut reply: Reply) -> Reply {
+    reply.parts.insert(0, Part::Reasoning("Which tool? Größe…".into()));
+    reply
+}
+
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sdk")
 }
@@ -99,6 +120,9 @@ fn python() -> PathBuf {
 }
 
 fn node() -> PathBuf {
-    assert!(folder().join("node/node_modules/openai").exists(), "the Node SDKs are not installed: run `make sdk`");
+    assert!(
+        folder().join("node/node_modules/@anthropic-ai/sdk").exists(),
+        "the Node SDKs are not installed: run `make sdk`"
+    );
     "node".into()
 }
