@@ -4,7 +4,7 @@
 pub struct Random(u64);
 
 /// What the wire's grammar is made of: plain bytes rarely get past the first bracket.
-const WORDS: [&str; 44] = [
+const WORDS: [&str; 53] = [
     "\n",
     "\r",
     "\r\n",
@@ -46,6 +46,15 @@ const WORDS: [&str; 44] = [
     "\"functionCall\":{}",
     "\"functionDeclarations\":[]",
     "\"parts\":[]",
+    "\"type\":\"content_block_start\"",
+    "\"type\":\"content_block_stop\"",
+    "\"type\":\"message_delta\"",
+    "\"type\":\"tool_use\"",
+    "\"type\":\"text\"",
+    "\"type\":\"thinking\"",
+    "\"stop_reason\":\"tool_use\"",
+    "\"cache_control\":{}",
+    "\"content\":[",
     "你",
     "\u{feff}",
     "\0",

@@ -1,4 +1,4 @@
-//! Any legs in any pieces, either format: the same reply, the provider's own bytes where nothing was hidden.
+//! Any legs in any pieces, any format: the same reply, the provider's own bytes where nothing was hidden.
 
 use packlight_fuzz::wire::reply::{Framing, Leg};
 use packlight_fuzz::wire::{Assembler, Format, json};
@@ -30,7 +30,7 @@ fn target(bytes: &[u8]) -> bool {
     let text = bytes.split(|byte| *byte == b'=').filter(|piece| !piece.starts_with(b" leg") || piece.len() > 4);
     let legs: Vec<&[u8]> = text.filter(|piece| !piece.is_empty()).take(4).collect();
     let mut far = false;
-    for format in [Format::OpenAi, Format::Gemini] {
+    for format in [Format::OpenAi, Format::Gemini, Format::Anthropic] {
         for framing in [Framing::Sse, Framing::Whole, Framing::Array] {
             for hold_text in [false, true] {
                 let whole: Vec<_> = legs.iter().map(|leg| vec![*leg]).collect();
@@ -53,5 +53,5 @@ fn target(bytes: &[u8]) -> bool {
 
 fn main() {
     let endings: &[&str] = &[".sse", ".whole", ".array", ".txt"];
-    run::run("reply", &[("openai", endings), ("gemini", endings)], target);
+    run::run("reply", &[("openai", endings), ("gemini", endings), ("anthropic", endings)], target);
 }

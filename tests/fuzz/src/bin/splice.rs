@@ -35,5 +35,5 @@ fn boundary(text: &str, at: usize) -> Option<usize> {
 }
 
 fn main() {
-    run::run("splice", &[("openai", &[".json"]), ("gemini", &[".json"])], target);
+    run::run("splice", &[("openai", &[".json"]), ("gemini", &[".json"]), ("anthropic", &[".json"])], target);
 }

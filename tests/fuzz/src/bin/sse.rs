@@ -25,5 +25,5 @@ fn target(bytes: &[u8]) -> bool {
 }
 
 fn main() {
-    run::run("sse", &[("openai", &[".sse"]), ("gemini", &[".sse"])], target);
+    run::run("sse", &[("openai", &[".sse"]), ("gemini", &[".sse"]), ("anthropic", &[".sse"])], target);
 }
