@@ -342,16 +342,32 @@ fn a_stream_that_breaks_off_stays_broken() {
 }
 
 #[test]
-fn the_first_bytes_are_not_held_back_and_a_client_that_leaves_ends_the_call() {
-    let (provider, sidecar) = play([Reply::text("Let me look. ").and_find(LOCK).stall(900), found().stall(200)]);
+fn the_first_bytes_are_not_held_back_and_a_client_that_leaves_ends_the_upstream_call() {
+    let (provider, sidecar) = play([Reply::text("Let me look. ").and_find(LOCK), found().stall(200)]);
     let mut exchange = sidecar.open(KIMI, &[], &ask(true).to_string());
     exchange.read_until("Let me look");
-    provider.release();
     provider.wait(2);
-    provider.hold();
     drop(exchange);
-    let exchange = sidecar.open(KIMI, &[], &ask(true).to_string());
-    drop(exchange);
+    provider.wait_hung_up(1);
+}
+
+#[test]
+fn a_compressed_leg_is_read_and_a_broken_real_call_is_relayed_as_received() {
+    for stream in [false, true] {
+        let broken = Reply::text("Found.").and_broken_call("lock_door", "{\"value\":\"gr").finish("max_tokens");
+        let (provider, sidecar) = play([Reply::text("Let me look. ").and_find(LOCK).gzip(), broken]);
+        let answer = sidecar.post(KIMI, &ask(stream).to_string());
+        provider.assert_no_refusal();
+        never_seen(&answer);
+        assert_eq!((answer.header("content-encoding"), stop_reason(&answer, stream)), (None, json!("max_tokens")));
+        assert_eq!(calls(&answer), ["lock_door"]);
+        let pieces: String = answer
+            .frames()
+            .iter()
+            .filter_map(|event| event["delta"]["partial_json"].as_str().map(str::to_owned))
+            .collect();
+        assert!(!stream || pieces == "{\"value\":\"gr", "nobody closes the agent's JSON: {pieces}");
+    }
 }
 
 #[test]

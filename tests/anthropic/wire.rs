@@ -176,6 +176,32 @@ fn text_of_a_searching_leg_can_be_held() {
     assert_eq!(reply.seen.0, "");
 }
 
+#[test]
+fn signs_of_life_and_failures_are_the_format_s_own_events() {
+    let mut assembler = Assembler::new(Format::Anthropic, Framing::Sse, "find_tools", false);
+    assert_eq!(accepted_event(assembler.keep_alive()), ("event: ping".to_owned(), "ping".into()));
+    let (_, text) = cases("sse").into_iter().find(|(name, _)| name.starts_with("kimi")).expect("a search");
+    let mut out = Vec::new();
+    assembler.feed(legs(&text)[0], &mut out);
+    assembler.end_leg();
+    assembler.next_leg();
+    out.clear();
+    assembler.fail("the provider \"failed\"", &mut out);
+    assert_eq!(accepted_event(&out), ("event: error".to_owned(), "error".into()));
+    let mut assembler = Assembler::new(Format::Anthropic, Framing::Whole, "find_tools", false);
+    assert_eq!(assembler.keep_alive(), b"", "one document holds no sign of life");
+    out.clear();
+    assembler.fail("it", &mut out);
+    assert_eq!(serde_json::from_slice::<Value>(&out).expect("JSON")["error"]["type"], "api_error");
+}
+
+/// The event's first line, and the type in its data.
+fn accepted_event(event: &[u8]) -> (String, Value) {
+    let text = std::str::from_utf8(event).expect("UTF-8").strip_suffix("\n\n").expect("a blank line");
+    let (name, data) = text.split_once("\ndata: ").expect("two lines");
+    (name.to_owned(), serde_json::from_str::<Value>(data).expect("JSON")["type"].clone())
+}
+
 proptest! {
     #[test]
     fn a_reply_does_not_depend_on_how_the_network_cut_it(cuts in proptest::collection::vec(any::<usize>(), 0..40), hold in any::<bool>(), end in 0usize..3) {
