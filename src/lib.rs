@@ -10,7 +10,7 @@
 //! 7  main.rs
 //! 6  proxy/ ........................................ sockets, time, tasks
 //! 5    metrics.rs      page/
-//! 4    outcome.rs      eval.rs      demo/      report/
+//! 4    outcome.rs      eval.rs      demo/      report/      replay/
 //! 3    shadow.rs       config/
 //! 2  turn/ (pure)                   embed/ ......... model, HTTP out, shared build
 //! 1  wire/ (pure)   retrieval/ (pure)   cost/ (pure)   decision.rs (pure)   chart/ (pure)   store/ ..... redis
@@ -57,6 +57,7 @@ pub mod metrics;
 pub mod outcome;
 pub mod page;
 pub mod proxy;
+pub mod replay;
 pub mod report;
 #[deny(clippy::disallowed_types, clippy::disallowed_methods, reason = "a pure floor")]
 pub mod retrieval;

@@ -9,7 +9,7 @@ const FLOORS: [(u8, &[&str]); 8] = [
     (1, &["wire", "retrieval", "cost", "decision", "chart", "store"]),
     (2, &["turn", "embed"]),
     (3, &["shadow", "config"]),
-    (4, &["outcome", "eval", "demo", "report"]),
+    (4, &["outcome", "eval", "demo", "report", "replay"]),
     (5, &["metrics", "page"]),
     (6, &["proxy"]),
     (7, &["command"]),

@@ -5,6 +5,7 @@
 //! a change before a token makes that token new. A read renews what it read.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::time::Duration;
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -68,13 +69,39 @@ pub struct PrefixCache {
     rules: Rules,
     most: usize,
     /// When the prefix with this hash was last used.
-    used: HashMap<u64, Duration>,
+    used: HashMap<u64, Duration, BuildHasherDefault<Pass>>,
+}
+
+/// Keys are mixed already.
+#[derive(Debug, Default)]
+struct Pass(u64);
+
+impl Hasher for Pass {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = xxh3_64_with_seed(bytes, self.0);
+    }
+
+    fn write_u64(&mut self, key: u64) {
+        self.0 = key;
+    }
+}
+
+/// The prefix that ends with this segment, by the one before it. One multiplication of 128 bits, folded.
+fn chained(before: u64, segment: Segment) -> u64 {
+    let left = before ^ 0x9e37_79b9_7f4a_7c15;
+    let right = segment.hash ^ segment.tokens.rotate_left(40) ^ 0xd1b5_4a32_d192_ed03;
+    let product = u128::from(left) * u128::from(right);
+    (product as u64) ^ ((product >> 64) as u64) ^ right.rotate_left(17)
 }
 
 impl PrefixCache {
     /// `most`: prefixes, one a segment; about 50 bytes each.
     pub fn new(rules: Rules, most: usize) -> Self {
-        Self { rules, most: most.max(2), used: HashMap::new() }
+        Self { rules, most: most.max(2), used: HashMap::default() }
     }
 
     /// Sends this prompt at `now` (since whenever; it never goes back). The order of the segments is the provider's.
@@ -82,8 +109,7 @@ impl PrefixCache {
         let mut read = Read::default();
         let (mut chain, mut matching, mut matched) = (0, true, 0);
         for segment in prompt {
-            let seen = [segment.hash.to_le_bytes(), segment.tokens.to_le_bytes()].concat();
-            chain = xxh3_64_with_seed(&seen, chain);
+            chain = chained(chain, *segment);
             let before = self.used.insert(chain, now);
             matching &= before.is_some_and(|used| now.saturating_sub(used) <= self.rules.life);
             read.prompt += segment.tokens;

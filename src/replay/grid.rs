@@ -1,0 +1,115 @@
+//! Many shapes of conversations, and what the policy that is chosen for each costs against the full roster. NOT the
+//! choice (`cost::policy`).
+
+use std::collections::BTreeMap;
+
+use super::synthetic::Synthetic;
+use crate::cost::cache::Read;
+use crate::cost::policy::{Able, Policy, Traffic, choose};
+
+/// The axes, each from its least to its most in even proportions: conversations differ by factors.
+pub const TURNS: [u32; 5] = [1, 2, 3, 6, 12];
+pub const CALLS: [u32; 5] = [1, 2, 5, 10, 25];
+pub const STEPS: [u32; 5] = [100, 250, 650, 1600, 4000];
+pub const EXPANSIONS: [u32; 4] = [0, 1, 2, 3];
+pub const RATIOS: [f64; 3] = [0.05, 0.10, 0.168];
+
+/// One shape under one price.
+#[derive(Debug, Clone, Copy)]
+pub struct Cell {
+    pub traffic: Traffic,
+    /// Does the provider cache? If not, `traffic.ratio` is 1.
+    pub cached: bool,
+    /// Chosen by who knows this traffic, and by who knows its roster and price only.
+    pub known: Chosen,
+    pub blind: Chosen,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Chosen {
+    pub policy: Policy,
+    /// Input cost against the full roster's; 0: the same, below: less.
+    pub change: f64,
+}
+
+/// Every cell, for models of each of these abilities. `tick` is called once for each of the [`shapes`].
+pub fn grid<const MODELS: usize>(able: [Able; MODELS], mut tick: impl FnMut()) -> [Vec<Cell>; MODELS] {
+    let mut grids = [const { Vec::new() }; MODELS];
+    for shape in each() {
+        // What is sent does not depend on the price: each policy is played once.
+        let mut played = BTreeMap::new();
+        for (cells, able) in grids.iter_mut().zip(able) {
+            fill(cells, shape, able, &mut played);
+        }
+        tick();
+    }
+    grids
+}
+
+/// How many shapes there are, prices apart.
+pub fn shapes() -> u64 {
+    each().count() as u64
+}
+
+fn each() -> impl Iterator<Item = Traffic> {
+    let turns = TURNS.into_iter().flat_map(|turns| CALLS.into_iter().map(move |calls| (turns, calls)));
+    let steps = turns.flat_map(|(turns, calls)| STEPS.into_iter().map(move |step| (turns, calls, step)));
+    let all = steps.flat_map(|(turns, calls, step)| EXPANSIONS.into_iter().map(move |e| (turns, calls, step, e)));
+    all.map(|(turns, calls, step, expansions)| Traffic {
+        turns: f64::from(turns),
+        calls: f64::from(calls),
+        step: f64::from(step),
+        expansions: f64::from(expansions),
+        ..Traffic::default()
+    })
+}
+
+fn fill(cells: &mut Vec<Cell>, shape: Traffic, able: Able, played: &mut BTreeMap<Policy, Read>) {
+    let mut cost = |policy: Policy, ratio: f64| {
+        let play = || Synthetic { traffic: shape, ..Synthetic::default() }.play(policy).input;
+        played.entry(policy).or_insert_with(play).weighed(ratio)
+    };
+    for price in RATIOS {
+        for cached in [true, false] {
+            let traffic = Traffic { ratio: if cached { price } else { 1.0 }, ..shape };
+            let mut chosen = |expected: Traffic| {
+                let policy = choose(&expected, able);
+                Chosen { policy, change: cost(policy, traffic.ratio) / cost(Policy::Full, traffic.ratio) - 1.0 }
+            };
+            let known = chosen(traffic);
+            let blind = chosen(Traffic { ratio: price, ..Traffic::expected() });
+            cells.push(Cell { traffic, cached, known, blind });
+        }
+    }
+}
+
+/// What a set of cells comes to.
+#[derive(Debug, Clone)]
+pub struct Summary {
+    pub cells: usize,
+    pub median: f64,
+    pub worst: f64,
+    /// Cells that cost over 2 % more than the full roster.
+    pub losing: usize,
+    /// How often each policy was chosen.
+    pub chosen: BTreeMap<Policy, usize>,
+}
+
+impl Summary {
+    pub fn of(chosen: impl Iterator<Item = Chosen>) -> Self {
+        let chosen: Vec<Chosen> = chosen.collect();
+        let mut changes: Vec<f64> = chosen.iter().map(|chosen| chosen.change).collect();
+        changes.sort_by(f64::total_cmp);
+        let mut counts = BTreeMap::new();
+        for chosen in &chosen {
+            *counts.entry(chosen.policy).or_default() += 1;
+        }
+        Self {
+            cells: chosen.len(),
+            median: changes.get(changes.len() / 2).copied().unwrap_or_default(),
+            worst: changes.last().copied().unwrap_or_default(),
+            losing: changes.iter().filter(|change| **change > 0.02).count(),
+            chosen: counts,
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! What each policy would have cost on traffic that was recorded, or is made up: requests in, a table and a page out. NOT
+//! the simulation (`cost`), NOT a request on its way.
+
+pub mod grid;
+pub mod synthetic;
