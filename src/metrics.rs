@@ -33,6 +33,7 @@ pub struct Metrics {
     called_tools: IntCounterVec,
     missed_tools: IntCounterVec,
     block_changes: IntCounterVec,
+    append_refused: IntCounterVec,
     vectors: IntCounterVec,
     store_errors: IntCounterVec,
     upstream_responses: IntCounterVec,
@@ -129,6 +130,12 @@ impl Metrics {
                 "Blocks that differ from the one of the request before, by cause.",
                 &["cause"],
             )?,
+            append_refused: counter(
+                &registry,
+                "packlight_append_refused_total",
+                "Requests whose tools in messages the provider refused; they went on with replace.",
+                &["upstream", "model"],
+            )?,
             vectors: counter(
                 &registry,
                 "packlight_vectors_total",
@@ -197,8 +204,11 @@ impl Metrics {
                 self.missed_tools.with_label_values(&[bounded(&self.tools, tool).as_str()]).inc();
             }
         }
-        if let Some(cause) = outcome.cause {
+        for cause in &outcome.causes {
             self.block_changes.with_label_values(&[cause.label()]).inc();
+        }
+        if outcome.append_refused {
+            self.append_refused.with_label_values(&[upstream, &model]).inc();
         }
         self.upstream_responses.with_label_values(&[upstream, &outcome.status.to_string()]).inc();
     }

@@ -89,7 +89,10 @@ pub struct Outcome {
     pub turn: usize,
     /// Number of this request within its turn, from 1.
     pub call: usize,
-    pub cause: Option<Cause>,
+    /// Why the block is not the one of the request before, and of the leg before: one for each change.
+    pub causes: Vec<Cause>,
+    /// The provider refused tools in messages; the request went on with `replace`.
+    pub append_refused: bool,
     /// Digest of what the user wrote; empty: not read.
     pub query: String,
     /// What the user wrote, only with `log.text = true`.
@@ -168,7 +171,7 @@ impl Outcome {
             legs: self.legs,
             block: (!self.bound.is_empty()).then(|| decision::Block {
                 hash: String::new(),
-                cause: self.cause.map(|cause| cause.label().to_owned()),
+                cause: self.causes.first().map(|cause| cause.label().to_owned()),
                 tokens: self.bound_tokens,
             }),
             roster: decision::Roster { count: self.roster, tokens: self.roster_tokens, ..decision::Roster::default() },

@@ -1,7 +1,8 @@
 //! Golden files: what a request becomes, and what a client sees of a reply, whole
 //! and readable side by side. The files of `tests/wire/openai` are the cases:
 //!
-//! * `x.json`: the body of a request, rewritten as [`openai::request`] says;
+//! * `x.json`: the body of a request, rewritten as [`openai::request`] says, and with its tools declared in messages
+//!   as [`openai::declaring`] says;
 //! * `x.sse`, `x.whole`: the legs of a reply, cut at lines `=== leg`.
 //!
 //! A new case is a new file; `INSTA_UPDATE=always` writes its snapshot.
@@ -10,23 +11,28 @@ mod openai {
     use std::path::{Path, PathBuf};
 
     use packlight::wire::reply::Framing;
-    use packlight::wire::request::{Answer, Exchange, FindTools, Restored, Rewrite, Slot};
+    use packlight::wire::request::{Answer, Declaration, Exchange, FindTools, Place, Restored, Rewrite, Slot};
     use packlight::wire::view::{Role, ToolKind};
     use packlight::wire::{Assembler, Format};
 
     #[test]
     fn requests() {
-        each("json", request);
+        each("json", "", request);
+    }
+
+    #[test]
+    fn requests_that_declare_in_messages() {
+        each("json", ".append", declaring);
     }
 
     #[test]
     fn streamed_replies() {
-        each("sse", |text| reply(text, Framing::Sse));
+        each("sse", "", |text| reply(text, Framing::Sse));
     }
 
     #[test]
     fn replies_in_one_document() {
-        each("whole", |text| reply(text, Framing::Whole));
+        each("whole", "", |text| reply(text, Framing::Whole));
     }
 
     /// Every second function and all fixed entries are bound, `find_tools` last; the first reply is given back a
@@ -45,9 +51,44 @@ mod openai {
         let rewrite = Rewrite {
             block: &block,
             find_tools: Some(&find_tools),
+            declared: &[],
             restored: &restored,
             appended: &[exchange("", "")],
             max_tokens: Some(1024),
+        };
+        let written = Format::OpenAi.rewrite(body, &view, &rewrite);
+        Format::OpenAi.view(written.as_bytes(), "/v1/chat/completions").expect("a request again");
+        written
+    }
+
+    /// Fixed entries are the block, `find_tools` last. Functions are declared in turn behind the first message of the
+    /// user's, behind the search in front of the first reply, in front of that reply, and behind the search at the end.
+    fn declaring(body: &str) -> String {
+        let view = Format::OpenAi.view(body.as_bytes(), "/v1/chat/completions").expect("view");
+        let of = |kind| view.tools.iter().enumerate().filter(move |(_, t)| t.kind == kind).map(|(at, _)| at);
+        let block: Vec<Slot> = of(ToolKind::Fixed).map(Slot::Roster).chain([Slot::FindTools]).collect();
+        let at = |role| view.messages.iter().position(|message| message.role == role);
+        let replied = at(Role::Assistant);
+        let restored: Vec<Restored> = replied
+            .into_iter()
+            .map(|at| Restored { run: at..at + 1, exchanges: vec![exchange("Let me look. ", "No such tool yet.")] })
+            .collect();
+        let mut places = vec![Place::Behind(at(Role::User).expect("a user"))];
+        places.extend(replied.map(|_| Place::Restored { reply: 0, exchange: 0 }));
+        places.extend(replied.map(Place::Before));
+        places.push(Place::Appended(0));
+        let tools: Vec<usize> = of(ToolKind::Function).collect();
+        let every = |nth: usize| tools.iter().copied().skip(nth).step_by(places.len()).collect::<Vec<_>>();
+        let declared = places.iter().enumerate().map(|(nth, place)| Declaration { place: *place, tools: every(nth) });
+        let declared: Vec<Declaration> = declared.filter(|declaration| !declaration.tools.is_empty()).collect();
+        let find_tools = FindTools { name: "find_tools".into(), description: "Finds \"tools\"".into() };
+        let rewrite = Rewrite {
+            block: &block,
+            find_tools: Some(&find_tools),
+            declared: &declared,
+            restored: &restored,
+            appended: &[exchange("", "")],
+            max_tokens: None,
         };
         let written = Format::OpenAi.rewrite(body, &view, &rewrite);
         Format::OpenAi.view(written.as_bytes(), "/v1/chat/completions").expect("a request again");
@@ -93,7 +134,7 @@ mod openai {
         format!("{out}\n--- visible: {text:?} {calls:?}\n--- legs\n{report}")
     }
 
-    fn each(extension: &str, run: impl Fn(&str) -> String) {
+    fn each(extension: &str, suffix: &str, run: impl Fn(&str) -> String) {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/wire/openai");
         let files = std::fs::read_dir(&folder).expect("the folder of cases");
         let mut cases: Vec<PathBuf> = files.map(|file| file.expect("a file").path()).collect();
@@ -107,7 +148,7 @@ mod openai {
         for path in cases {
             let name = path.file_name().and_then(|name| name.to_str()).expect("a name").to_owned();
             let text = std::fs::read_to_string(&path).expect("text");
-            settings.bind(|| insta::assert_snapshot!(name, run(&text)));
+            settings.bind(|| insta::assert_snapshot!(format!("{name}{suffix}"), run(&text)));
         }
     }
 }

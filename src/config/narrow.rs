@@ -26,6 +26,8 @@ pub struct Narrow {
     pub max_bound_tools: usize,
     pub sticky_need: usize,
     pub binding: Binding,
+    /// Names and globs of the models that take tools in messages. Each is a valid glob.
+    pub append_models: Vec<String>,
     pub stability: Stability,
     /// For everything before the upstream call.
     pub deadline: Duration,
@@ -75,6 +77,7 @@ impl Default for Narrow {
             max_bound_tools: 24,
             sticky_need: 5,
             binding: Binding::Auto,
+            append_models: vec!["kimi-k3*".to_owned()],
             stability: Stability::Sticky,
             deadline: Duration::from_millis(300),
             find_tools_name: "find_tools".to_owned(),
@@ -113,6 +116,7 @@ impl Narrow {
             ("dispatch", Binding::Dispatch),
         ];
         section.take("binding", &mut narrow.binding, read::one_of(&bindings));
+        section.take("append_models", &mut narrow.append_models, globs);
         let stabilities = [("sticky", Stability::Sticky), ("turn", Stability::Turn)];
         section.take("stability", &mut narrow.stability, read::one_of(&stabilities));
         section.take("deadline", &mut narrow.deadline, read::duration);

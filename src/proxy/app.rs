@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use prometheus::Registry;
 
 use super::admin::Status;
+use super::binding::Bindings;
 use super::choose::Chooser;
 use super::journal::Journal;
 use super::route::Route;
@@ -41,6 +42,7 @@ pub enum StartError {
 pub struct App {
     pub upstreams: Upstreams,
     pub chooser: Chooser,
+    pub bindings: Bindings,
     pub store: Arc<dyn Store>,
     pub metrics: Metrics,
     /// Bodies longer than this are relayed unread.
@@ -68,6 +70,7 @@ impl App {
             upstreams: Upstreams::new(&config.upstreams, shutdown.clone())?,
             routes: config.upstreams.iter().cloned().map(|upstream| Arc::new(Route::new(upstream))).collect(),
             chooser: Chooser::new(embeddings),
+            bindings: Bindings::default(),
             store,
             metrics: Metrics::new()?,
             max_body: config.server.max_body,

@@ -1,6 +1,6 @@
-//! From a transcript to a block: the waiting around `turn::fold`. A turn that is
-//! known costs a look-up; a new one embeds its message and ranks. NOT deciding
-//! (turn), NOT ranking (retrieval), NOT sending.
+//! From a transcript to a block: the waiting around `turn`. A turn that is known
+//! costs a look-up; a new one embeds its message and ranks. NOT deciding (turn),
+//! NOT ranking (retrieval), NOT sending.
 
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, Hash, RandomState};
@@ -14,23 +14,25 @@ use super::route::Route;
 use crate::embed::{self, Embeddings, Space};
 use crate::retrieval::embedder::EmbedError;
 use crate::retrieval::question::{Question, Utterance};
+use crate::turn::append;
 use crate::turn::bypass::Bypass;
-use crate::turn::fold::{Block, Selection};
-use crate::turn::policy::Asked;
+use crate::turn::fold::{self, Block, Selection};
+use crate::turn::past::Past;
+use crate::turn::policy::{Asked, Binding};
 use crate::turn::roster::Roster;
 use crate::turn::transcript::Transcript;
-use crate::wire::request::Restored;
-use crate::wire::view::{ChatView, Choice};
+use crate::wire::request::{Place, Restored};
+use crate::wire::view::{ChatView, Choice, ToolKind};
 
 /// Bytes of rosters remembered, roughly; one is some 30 KB for 44 tools.
 const ROSTERS: u64 = 32 << 20;
 /// Bytes of turns remembered, roughly; one is some hundred bytes.
-const FOLDS: u64 = 16 << 20;
+const SELECTIONS: u64 = 16 << 20;
 /// A turn that nobody asks about for so long is forgotten: a cold replica recomputes it.
-const FOLD_IDLE: Duration = Duration::from_secs(3600);
+const SELECTION_IDLE: Duration = Duration::from_secs(3600);
 /// The longest a search by the model waits for its vector.
 const SEARCH_DEADLINE: Duration = Duration::from_secs(3);
-/// How many of a selection are kept: the record shows 20, the fold needs `max_retrieved_tools`.
+/// How many of a selection the record shows.
 const SHOWN: usize = 20;
 
 /// Chooses blocks and remembers what it chose.
@@ -38,7 +40,7 @@ const SHOWN: usize = 20;
 pub struct Chooser {
     embeddings: Arc<Embeddings>,
     rosters: Cache<u128, Arc<Roster>>,
-    folds: Cache<u128, Arc<Block>>,
+    selections: Cache<u128, Arc<Selection>>,
     /// Memo keys are seeded: nobody outside can make two rosters share one.
     seed: u64,
 }
@@ -47,11 +49,21 @@ pub struct Chooser {
 #[derive(Debug)]
 pub struct Chosen {
     pub roster: Arc<Roster>,
+    pub binding: Binding,
     pub block: Block,
-    /// How it was chosen; `None`: the turn was known.
+    /// How it was chosen; `None`: every turn was known.
     pub fresh: Option<Fresh>,
     /// Tools that a search found in this turn, in earlier requests.
     pub discovered: BTreeSet<usize>,
+}
+
+/// What is remembered of a conversation besides its transcript.
+#[derive(Debug, Default)]
+pub struct Remembered {
+    /// Hidden exchanges, with their places.
+    pub restored: Vec<Restored>,
+    /// Turns before which the provider had forgotten it.
+    pub expired: BTreeSet<usize>,
 }
 
 /// What choosing took and found.
@@ -72,10 +84,10 @@ impl Chooser {
                 .max_capacity(ROSTERS)
                 .weigher(|_: &u128, roster: &Arc<Roster>| u32::try_from(roster.weight()).unwrap_or(u32::MAX))
                 .build(),
-            folds: Cache::builder()
-                .max_capacity(FOLDS)
-                .weigher(|_: &u128, block: &Arc<Block>| u32::try_from(block.weight()).unwrap_or(u32::MAX))
-                .time_to_idle(FOLD_IDLE)
+            selections: Cache::builder()
+                .max_capacity(SELECTIONS)
+                .weigher(|_: &u128, selection: &Arc<Selection>| u32::try_from(selection.weight()).unwrap_or(u32::MAX))
+                .time_to_idle(SELECTION_IDLE)
                 .build(),
             seed: RandomState::new().hash_one("packlight"),
         }
@@ -90,6 +102,9 @@ impl Chooser {
         let mut hash = Xxh3::with_seed(self.seed);
         route.upstream.name.hash(&mut hash);
         body.get(view.layout.tools.clone()).unwrap_or_default().hash(&mut hash);
+        for tool in view.tools.iter().filter(|tool| tool.kind == ToolKind::Placed) {
+            body.get(tool.span.clone()).unwrap_or_default().hash(&mut hash);
+        }
         self.rosters.get_with(hash.digest128(), || {
             Arc::new(Roster::new(&view.tools, body, &route.policy, &|name| route.facts(name)))
         })
@@ -99,52 +114,61 @@ impl Chooser {
     pub async fn choose(
         &self,
         route: &Route,
+        binding: Binding,
         roster: Arc<Roster>,
         view: &ChatView<'_>,
         transcript: &Transcript,
         asked: &Asked,
-        restored: &[Restored],
+        remembered: &Remembered,
     ) -> Result<Chosen, Bypass> {
-        let keys = self.keys(&roster, transcript, asked);
-        let known = keys.iter().rposition(|key| self.folds.contains_key(key));
-        let mut block = known.and_then(|turn| keys.get(turn)).and_then(|key| self.folds.get(key)).map(|b| (*b).clone());
-        let mut fresh = None;
-        let next = if block.is_some() { known.map_or(0, |turn| turn + 1) } else { 0 };
-        if next < transcript.turns.len() {
-            let mut times = Fresh::default();
-            let space = self.embeddings.space(roster.documents()).await?;
-            let dialogue = transcript.dialogue();
-            for turn in next..transcript.turns.len() {
-                let selection =
-                    self.select(&space, &roster, dialogue.get(..=turn).unwrap_or_default(), asked, &mut times).await?;
-                let mut chosen = match block {
-                    None => Block::begin(&roster, &route.policy, &selection),
-                    Some(mut before) => {
-                        happened(&mut before, &roster, transcript, turn - 1, restored);
-                        before.turn(&roster, &route.policy, &selection, &called(&roster, transcript, turn))
-                    }
-                };
-                if let Some(key) = keys.get(turn) {
-                    self.folds.insert(*key, Arc::new(chosen.clone()));
-                }
-                if turn + 1 < transcript.turns.len() {
-                    chosen.cause = None;
-                }
-                block = Some(chosen);
-            }
-            fresh = Some(times);
-        }
+        let (selections, fresh) = self.selections(route, &roster, transcript, asked).await?;
+        let Remembered { restored, expired } = remembered;
+        let past = Past { roster: &roster, transcript, restored, expired };
+        let block = match binding {
+            Binding::Append => append::block(&past, &route.policy, &selections),
+            Binding::Replace => fold::block(&past, &route.policy, &selections),
+        };
         let Some(mut block) = block else { return Err(Bypass::NoQuery) };
-        let discovered = happened(&mut block, &roster, transcript, transcript.turns.len() - 1, restored);
-        for name in wishes(asked, &view.choice) {
-            for &tool in roster.named(name) {
-                block.add(&roster, tool);
-            }
-        }
+        let wished = wishes(asked, &view.choice).flat_map(|name| roster.named(name)).copied();
+        block.declare(&roster, Place::Behind(view.messages.len().saturating_sub(1)), wished);
         if block.count() + 1 > route.policy.max_tools {
             return Err(Bypass::TooLarge);
         }
-        Ok(Chosen { roster, block, fresh, discovered })
+        let discovered = past.found();
+        Ok(Chosen { roster, binding, block, fresh, discovered })
+    }
+
+    /// What each turn selected; how, where one was not known.
+    async fn selections(
+        &self,
+        route: &Route,
+        roster: &Roster,
+        transcript: &Transcript,
+        asked: &Asked,
+    ) -> Result<(Vec<Selection>, Option<Fresh>), Bypass> {
+        let keys = self.keys(roster, transcript, asked);
+        let known: Vec<Option<Arc<Selection>>> = keys.iter().map(|key| self.selections.get(key)).collect();
+        if known.iter().all(Option::is_some) {
+            return Ok((known.into_iter().flatten().map(Arc::unwrap_or_clone).collect(), None));
+        }
+        let mut times = Fresh::default();
+        let space = self.embeddings.space(roster.documents()).await?;
+        let dialogue = transcript.dialogue();
+        let mut selections = Vec::with_capacity(keys.len());
+        for (turn, (key, known)) in keys.into_iter().zip(known).enumerate() {
+            let selection = match known {
+                Some(known) => Arc::unwrap_or_clone(known),
+                None => {
+                    let dialogue = dialogue.get(..=turn).unwrap_or_default();
+                    let mut selection = self.select(&space, roster, dialogue, asked, &mut times).await?;
+                    selection.best.truncate(route.policy.max_retrieved_tools);
+                    self.selections.insert(key, Arc::new(selection.clone()));
+                    selection
+                }
+            };
+            selections.push(selection);
+        }
+        Ok((selections, Some(times)))
     }
 
     /// What a search of the model's finds among the tools that are not bound: tools, or `None` when there is no such
@@ -173,8 +197,8 @@ impl Chooser {
         Ok((found.matched && !tools.is_empty()).then_some(tools))
     }
 
-    /// One key per turn: all that the fold up to this turn's start depends on. The embedder's identity is not in it: a
-    /// turn that was chosen with the fallback's vectors stays chosen.
+    /// One key per turn: all that its selection depends on. The embedder's identity is not in it: a turn that was chosen
+    /// with the fallback's vectors stays chosen.
     fn keys(&self, roster: &Roster, transcript: &Transcript, asked: &Asked) -> Vec<u128> {
         let mut hash = Xxh3::with_seed(self.seed);
         (roster.fingerprint(), &asked.connected).hash(&mut hash);
@@ -183,11 +207,7 @@ impl Chooser {
             .iter()
             .map(|turn| {
                 (&turn.utterance.text, &turn.utterance.reply_before).hash(&mut hash);
-                let key = hash.digest128();
-                for (_, name) in &turn.called {
-                    name.hash(&mut hash);
-                }
-                key
+                hash.digest128()
             })
             .collect()
     }
@@ -216,45 +236,9 @@ impl Chooser {
         times.selection =
             scored.iter().take(SHOWN).map(|(tool, score)| (roster.name(*tool).to_owned(), *score)).collect();
         let contentless = question.contentless(&vectors, &space.bank);
-        Ok(Selection { best: scored.into_iter().map(|(tool, _)| tool).collect(), contentless })
+        let best = scored.into_iter().map(|(tool, _)| tool).collect();
+        Ok(Selection { best, contentless, model: Some(space.model) })
     }
-}
-
-/// Adds what happened in a turn to its block: finds of searches that are remembered, and calls, in order. Returns the
-/// finds.
-fn happened(
-    block: &mut Block,
-    roster: &Roster,
-    transcript: &Transcript,
-    turn: usize,
-    restored: &[Restored],
-) -> BTreeSet<usize> {
-    let mut finds = BTreeSet::new();
-    let Some(begun) = transcript.turns.get(turn) else { return finds };
-    let until = transcript.turns.get(turn + 1).map_or(usize::MAX, |next| next.message);
-    let mut events: Vec<(usize, bool, &str)> = Vec::new();
-    for reply in restored.iter().filter(|reply| reply.run.start > begun.message && reply.run.start < until) {
-        let names = reply.exchanges.iter().flat_map(|exchange| &exchange.found);
-        events.extend(names.map(|name| (reply.run.start, true, name.as_str())));
-    }
-    events.extend(begun.called.iter().map(|(message, name)| (*message, false, name.as_str())));
-    // finds stand before the calls of the same reply; the sort is stable
-    events.sort_by_key(|(message, found, _)| (*message, !found));
-    for (_, found, name) in events {
-        for &tool in roster.named(name) {
-            block.add(roster, tool);
-            if found {
-                finds.insert(tool);
-            }
-        }
-    }
-    finds
-}
-
-/// Every tool called before this turn, in order.
-fn called(roster: &Roster, transcript: &Transcript, turn: usize) -> Vec<usize> {
-    let names = transcript.turns.iter().take(turn).flat_map(|turn| &turn.called);
-    names.flat_map(|(_, name)| roster.named(name)).copied().collect()
 }
 
 /// Names that this one request wants bound.

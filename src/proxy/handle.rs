@@ -16,7 +16,9 @@ use hyper::body::Incoming;
 use super::Handler;
 use super::app::App;
 use super::asked;
+use super::binding;
 use super::body::Body;
+use super::choose::Remembered;
 use super::coding::{self, Coding, Read};
 use super::head::{self, Head};
 use super::legs::{self, Kind, Narrowing};
@@ -31,7 +33,7 @@ use crate::config::narrow::Mode;
 use crate::outcome::{Action, Outcome};
 use crate::store::Op;
 use crate::turn::bypass::Bypass;
-use crate::turn::policy::Asked;
+use crate::turn::policy::{Asked, Binding};
 use crate::turn::tokens;
 use crate::turn::transcript::Transcript;
 use crate::turn::{memory, search};
@@ -163,13 +165,15 @@ impl Chat {
         if !asked::is_narrowed(&conversation, self.route.percent) {
             return Plan::Untouched(Action::Holdout, None);
         }
+        let binding = self.app.bindings.of(&self.route, self.format, &view.model);
         let chosen = tokio::time::timeout(self.route.deadline, async {
-            let restored = self.recall(&conversation, &view, text).await;
-            let chosen =
-                self.app.chooser.choose(&self.route, roster.clone(), &view, &transcript, &asked, &restored).await?;
-            Ok::<_, Bypass>((chosen, restored))
+            let remembered = self.recall(&conversation, &view, text).await;
+            let chooser = &self.app.chooser;
+            let roster = roster.clone();
+            let chosen = chooser.choose(&self.route, binding, roster, &view, &transcript, &asked, &remembered).await?;
+            Ok::<_, Bypass>((chosen, remembered))
         });
-        let (chosen, restored) = match chosen.await {
+        let (chosen, remembered) = match chosen.await {
             Err(_) => return full(Bypass::Deadline),
             Ok(Err(bypass)) => return full(bypass),
             Ok(Ok(chosen)) => chosen,
@@ -186,7 +190,7 @@ impl Chat {
             asked,
             chosen,
             find_tools,
-            restored,
+            remembered,
             appended: Vec::new(),
             conversation,
             hold_text: view.traits.structured,
@@ -199,15 +203,15 @@ impl Chat {
     }
 
     /// Hidden exchanges of earlier requests, with their places. Costs nothing in a conversation's first request.
-    async fn recall(&self, conversation: &str, view: &ChatView<'_>, text: &str) -> Vec<crate::wire::request::Restored> {
+    async fn recall(&self, conversation: &str, view: &ChatView<'_>, text: &str) -> Remembered {
         if !view.messages.iter().any(|message| message.role == Role::Assistant) {
-            return Vec::new();
+            return Remembered::default();
         }
         let remembered = self.app.store.fields(Op::StashGet, &legs::stash(conversation)).await;
         if remembered.is_empty() {
-            return Vec::new();
+            return Remembered::default();
         }
-        memory::recall(memory::places(view, text), &remembered)
+        Remembered { restored: memory::recall(memory::places(view, text), &remembered), ..Remembered::default() }
     }
 
     /// Notes what was chosen.
@@ -215,15 +219,15 @@ impl Chat {
         let outcome = &mut self.recorder.outcome;
         let chosen = &narrowing.chosen;
         outcome.action = Action::Narrowed;
-        outcome.binding = "replace";
+        outcome.binding = chosen.binding.label();
         outcome.bound = chosen.block.tools().map(|tool| chosen.roster.name(tool).to_owned()).collect();
         outcome.bound_tokens = chosen.block.tools().map(|tool| chosen.roster.tokens(tool)).sum();
         outcome.discovered = chosen.discovered.iter().map(|tool| chosen.roster.name(*tool).to_owned()).collect();
         if let Some(tool) = &narrowing.find_tools {
             outcome.bound_tokens += tokens::quick(&tool.description);
         }
+        outcome.causes = chosen.block.cause.into_iter().collect();
         if let Some(fresh) = &chosen.fresh {
-            outcome.cause = chosen.block.cause;
             outcome.selection.clone_from(&fresh.selection);
             outcome.embed = Some(fresh.embed);
             outcome.rank = Some(fresh.rank);
@@ -326,19 +330,37 @@ impl Chat {
         answer.map(|()| Body::made(StreamBody::new(frames)))
     }
 
-    /// The reply to the same request without what a lost memory of hidden exchanges left in it; `None`: that was not
-    /// the provider's complaint, or it did not help.
+    /// The reply to the same request without what the provider complains of: tools in messages that it does not take,
+    /// what a lost memory of hidden exchanges left in it. `None`: that was not its complaint, or it did not help.
     async fn mended(
         &mut self,
         narrowing: &mut Narrowing,
         first: &Bytes,
         refusal: Response<Incoming>,
     ) -> Option<Response<Incoming>> {
-        let body = mend::instead(self.format, first, refusal).await.ok()?;
+        let Read::Whole(error) = coding::whole(refusal.into_body(), mend::ERROR_BYTES).await else { return None };
+        if narrowing.chosen.binding == Binding::Append && binding::is_about_declarations(&error) {
+            self.app.bindings.refused(&self.route, &self.recorder.outcome.model);
+            self.recorder.outcome.append_refused = true;
+            tracing::warn!(upstream = %self.route.upstream.name, "tools in messages were refused: replace for a while");
+            let body = tokio::time::timeout(self.route.deadline, narrowing.rebound(Binding::Replace)).await.ok()??;
+            self.chosen(narrowing);
+            return self.accepted(narrowing, body).await;
+        }
+        if !self.format.may_mend(&error) {
+            return None;
+        }
+        let body = self.format.mended(std::str::from_utf8(first).ok()?)?;
+        let reply = self.accepted(narrowing, body.into()).await;
+        narrowing.mends = reply.is_some();
+        reply
+    }
+
+    /// The reply to this body, unless it is refused as well.
+    async fn accepted(&mut self, narrowing: &Narrowing, body: Bytes) -> Option<Response<Incoming>> {
         self.recorder.sending();
         let reply = narrowing.send(body).await.ok()?;
-        narrowing.mends = !legs::is_refusal(reply.status());
-        narrowing.mends.then_some(reply)
+        (!legs::is_refusal(reply.status())).then_some(reply)
     }
 }
 

@@ -11,7 +11,7 @@ use hyper::body::Incoming;
 
 use super::app::App;
 use super::body::Body;
-use super::choose::Chosen;
+use super::choose::{Chosen, Remembered};
 use super::head::Head;
 use super::record::{self, Recorder};
 use super::relay;
@@ -22,11 +22,12 @@ use super::upstream::{SendError, Target};
 use crate::outcome::Action;
 use crate::store::Op;
 use crate::turn::bypass::Bypass;
-use crate::turn::fold::Block;
-use crate::turn::policy::Asked;
+use crate::turn::fold::{Block, Cause};
+use crate::turn::policy::{Asked, Binding};
+use crate::turn::transcript::Transcript;
 use crate::turn::{memory, search};
-use crate::wire::reply::{Call, Framing, Leg};
-use crate::wire::request::{Answer, Exchange, FindTools, Restored, Rewrite, Slot};
+use crate::wire::reply::{Call, Framing, Leg, Search};
+use crate::wire::request::{Answer, Exchange, FindTools, Place, Rewrite, Slot};
 use crate::wire::view::ChatView;
 use crate::wire::{Assembler, Format};
 
@@ -51,7 +52,7 @@ pub struct Narrowing {
     pub chosen: Chosen,
     /// `None`: the model may not search (`max_discovery_legs = 0`).
     pub find_tools: Option<FindTools>,
-    pub restored: Vec<Restored>,
+    pub remembered: Remembered,
     /// Hidden exchanges of this request.
     pub appended: Vec<Exchange>,
     /// The key of the conversation's memories.
@@ -78,17 +79,34 @@ impl Narrowing {
     pub fn rewritten(&self, view: &ChatView<'_>, kind: Kind, used: u64) -> Bytes {
         let text = std::str::from_utf8(&self.body).unwrap_or_default();
         let find_tools = self.find_tools.as_ref().filter(|_| kind == Kind::Searching);
-        let block: Vec<Slot> = self.chosen.block.slots();
+        // The last leg's top level changes anyway: nothing is declared in its conversation.
+        let gathered = kind == Kind::Last;
+        let own: &Block = &self.chosen.block;
+        let block: Vec<Slot> = if gathered { own.gathered() } else { own.slots() };
         let forget = kind == Kind::Last && self.format.last_leg_forgets();
         let cap = view.layout.max_tokens.as_ref().map(|(_, cap)| *cap).filter(|_| used > 0);
         let rewrite = Rewrite {
             block: &block,
             find_tools,
-            restored: if forget { &[] } else { &self.restored },
+            declared: if gathered { &[] } else { own.declared() },
+            restored: if forget { &[] } else { &self.remembered.restored },
             appended: if forget { &[] } else { &self.appended },
             max_tokens: cap.map(|cap| cap.saturating_sub(used).max(SMALLEST_CAP.min(cap))),
         };
         Bytes::from(self.format.rewrite(text, view, &rewrite))
+    }
+
+    /// Chooses with another binding; the first leg's body. Costs no embedding: what each turn selects is known.
+    pub async fn rebound(&mut self, binding: Binding) -> Option<Bytes> {
+        let view = self.format.view(&self.body, &self.path).ok()?;
+        let transcript = Transcript::of(&view, &self.route.policy.query_ignore);
+        let (chooser, roster) = (&self.app.chooser, self.chosen.roster.clone());
+        let remembered = &self.remembered;
+        let chosen = chooser.choose(&self.route, binding, roster, &view, &transcript, &self.asked, remembered).await;
+        let mut chosen = chosen.ok()?;
+        chosen.fresh = self.chosen.fresh.take();
+        self.chosen = chosen;
+        Some(self.rewritten(&view, Kind::Searching, 0))
     }
 
     /// Sends a later leg. `before`: the block before a search's finds, which are withdrawn if the provider rejects them.
@@ -157,6 +175,7 @@ impl Narrowing {
             recorder.outcome.searches.push(outcome);
             answers.push(Answer { id: asked.id.clone(), name: name.clone(), text });
         }
+        recorder.outcome.causes.extend((!names.is_empty()).then_some(Cause::Discovery));
         recorder.outcome.discovered.extend(names.iter().cloned());
         (answers, names)
     }
@@ -170,10 +189,9 @@ impl Narrowing {
         let most = policy.max_discovered_tools.min(room);
         match self.app.chooser.search(&self.chosen, query, &self.asked, most).await {
             Ok(Some(tools)) => {
-                for &tool in &tools {
-                    self.chosen.block.add(&self.chosen.roster, tool);
-                    names.push(self.chosen.roster.name(tool).to_owned());
-                }
+                let place = Place::Appended(self.appended.len());
+                self.chosen.block.declare(&self.chosen.roster, place, tools.iter().copied());
+                names.extend(tools.iter().map(|tool| self.chosen.roster.name(*tool).to_owned()));
                 (search::found(&self.chosen.roster, &tools, over), search::Outcome::Found)
             }
             Ok(None) => (search::nothing(), search::Outcome::Nothing),
@@ -182,6 +200,14 @@ impl Narrowing {
                 (search::unavailable(), search::Outcome::Error)
             }
         }
+    }
+
+    /// Answers the searches of a leg that was told before that searching is over.
+    pub fn dismiss(&self, leg: &Leg, recorder: &mut Recorder) -> Vec<Answer> {
+        recorder.outcome.searches.extend(leg.searches.iter().map(|_| search::Outcome::Exhausted));
+        let name = self.find_tools.as_ref().map(|tool| tool.name.as_str()).unwrap_or_default();
+        let answer = |asked: &Search| Answer { id: asked.id.clone(), name: name.to_owned(), text: search::exhausted() };
+        leg.searches.iter().map(answer).collect()
     }
 
     /// The provider rejected the leg after a search: its finds are withdrawn, and the model is told so.

@@ -14,7 +14,7 @@ use super::relay;
 use crate::wire::Format;
 
 /// An error body is not read further.
-const ERROR_BYTES: usize = 64 << 10;
+pub const ERROR_BYTES: usize = 64 << 10;
 
 /// The body to send instead of the refused one; else the refusal as it came, marked by nobody yet.
 pub async fn instead(format: Format, refused: &[u8], refusal: Response<Incoming>) -> Result<Bytes, Response<Body>> {

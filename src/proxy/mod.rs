@@ -4,6 +4,7 @@
 pub mod admin;
 pub mod app;
 pub mod asked;
+pub mod binding;
 pub mod body;
 pub mod choose;
 pub mod coding;

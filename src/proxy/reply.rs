@@ -17,7 +17,7 @@ use super::legs::{Kind, Narrowing};
 use super::record::Recorder;
 use super::source::Source;
 use super::unexpected::Unexpected;
-use crate::turn::search::{self, Next};
+use crate::turn::search::{self, Again, Next};
 use crate::wire::Assembler;
 use crate::wire::reply::{Framing, Progress};
 
@@ -91,14 +91,23 @@ pub fn pieces(
             let leg = assembler.end_leg();
             recorder.leg(&leg, Some((&narrowing.chosen.roster, &narrowing.chosen.block)));
             hidden |= !leg.searches.is_empty();
-            let next = if broken.is_some() { Next::Deliver } else { search::next(&leg, extra, most) };
+            let next = if broken.is_some() { Next::Deliver } else { search::next(&leg, extra, most, narrowing.chosen.binding) };
             let again = match next {
-                Next::Again { last } => {
+                Next::Again(again) => {
                     let before = narrowing.chosen.block.clone();
-                    let (answers, found) = narrowing.answer(&leg, last, &mut recorder).await;
+                    let (answers, found) = match again {
+                        Again::Dismissed => (narrowing.dismiss(&leg, &mut recorder), Vec::new()),
+                        Again::Open | Again::Over | Again::Last => {
+                            narrowing.answer(&leg, again != Again::Open, &mut recorder).await
+                        }
+                    };
+                    let kind = match again {
+                        Again::Open | Again::Over => Kind::Searching,
+                        Again::Last | Again::Dismissed => Kind::Last,
+                    };
                     narrowing.appended.push(assembler.exchange(answers, found));
                     extra += 1;
-                    Some((if last { Kind::Last } else { Kind::Searching }, Some(before)))
+                    Some((kind, Some(before)))
                 }
                 Next::Deliver | Next::Exhausted if !begun && unexpected.repairs(&leg, &mut narrowing) => {
                     assembler = Assembler::new(narrowing.format, framing, &name, narrowing.hold_text);

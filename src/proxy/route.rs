@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use globset::GlobSet;
+use globset::{Glob, GlobSet, GlobSetBuilder};
 
-use crate::config::narrow::Mode;
+use crate::config::narrow::{self, Mode};
 use crate::config::upstream::Upstream;
 use crate::turn::policy::{Facts, Policy};
 
@@ -18,6 +18,10 @@ pub struct Route {
     /// Of conversations, narrowed.
     pub percent: u8,
     pub deadline: Duration,
+    /// As configured; `binding.rs` settles it.
+    pub binding: narrow::Binding,
+    /// Models that take tools in messages.
+    pub append_models: GlobSet,
     always_on: GlobSet,
 }
 
@@ -37,16 +41,14 @@ impl Route {
             query_ignore: narrow.query_ignore.clone(),
             max_tools: upstream.max_tools,
         };
-        let mut always_on = globset::GlobSetBuilder::new();
-        for glob in narrow.always_on.iter().filter_map(|glob| globset::Glob::new(glob).ok()) {
-            always_on.add(glob);
-        }
         Self {
             policy,
             mode: narrow.mode,
             percent: narrow.percent,
             deadline: narrow.deadline,
-            always_on: always_on.build().unwrap_or_default(),
+            binding: narrow.binding,
+            append_models: globs(&narrow.append_models),
+            always_on: globs(&narrow.always_on),
             upstream,
         }
     }
@@ -67,4 +69,12 @@ impl Route {
             },
         }
     }
+}
+
+fn globs(names: &[String]) -> GlobSet {
+    let mut set = GlobSetBuilder::new();
+    for glob in names.iter().filter_map(|glob| Glob::new(glob).ok()) {
+        set.add(glob);
+    }
+    set.build().unwrap_or_default()
 }

@@ -1,13 +1,15 @@
 //! Transcript -> block: a fold over the turns. The block is a pure function of the
 //! transcript (plus roster, policy and this request's own wishes, whose additions
 //! stand last), so replicas agree without talking; within a turn it only grows, at
-//! its end. NOT where selections come from.
+//! its end. NOT where selections come from, NOT declarations in messages (`append`).
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
+use super::past::{Past, What};
 use super::policy::{Policy, Stability};
 use super::roster::Roster;
-use crate::wire::request::Slot;
+use crate::wire::request::{Declaration, Place, Slot};
 
 /// What retrieval says of one turn.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -16,6 +18,15 @@ pub struct Selection {
     pub best: Vec<usize>,
     /// The message carries no content of its own ("yes, do it").
     pub contentless: bool,
+    /// Whose vectors said so; `None`: nobody was asked.
+    pub model: Option<Arc<str>>,
+}
+
+impl Selection {
+    /// Bytes in memory, roughly.
+    pub fn weight(&self) -> usize {
+        size_of::<Self>() + self.best.len() * size_of::<usize>() + 100
+    }
 }
 
 /// Why a block is not the one of the request before.
@@ -29,6 +40,10 @@ pub enum Cause {
     Discovery,
     /// It had grown too large.
     Full,
+    /// The provider had forgotten the conversation anyway: choosing anew was free.
+    Expired,
+    /// The turn needs other tools in the eyes of another embedder than the turn before: one failed, or is back.
+    Fallback,
 }
 
 impl Cause {
@@ -38,6 +53,8 @@ impl Cause {
             Self::Needed => "needed",
             Self::Discovery => "discovery",
             Self::Full => "full",
+            Self::Expired => "expired",
+            Self::Fallback => "fallback",
         }
     }
 }
@@ -49,7 +66,11 @@ pub struct Block {
     first: Vec<usize>,
     /// Behind it.
     added: Vec<Added>,
-    /// What happened at this turn's start; `None`: kept.
+    /// In messages of the agent's.
+    placed: Vec<usize>,
+    /// Where `added` stands when that is in the conversation and not in the block.
+    declared: Option<Vec<Declaration>>,
+    /// Why it is not what the request before had; `None`: it is.
     pub cause: Option<Cause>,
 }
 
@@ -60,7 +81,49 @@ struct Added {
     passing: bool,
 }
 
+/// The block of a conversation whose turns were answered so. `None`: there is no turn.
+pub fn block(past: &Past<'_>, policy: &Policy, selections: &[Selection]) -> Option<Block> {
+    let roster = past.roster;
+    let mut block: Option<Block> = None;
+    for (turn, selection) in selections.iter().enumerate() {
+        block = Some(match block {
+            None => Block::begin(roster, policy, selection),
+            Some(mut before) => {
+                before.happened(past, turn - 1);
+                let called = past.called(turn);
+                let mut next = if past.expired.contains(&turn) && !selection.contentless {
+                    before.renewed(roster, policy, selection, &called, Cause::Expired)
+                } else {
+                    before.turn(roster, policy, selection, &called)
+                };
+                let model = turn.checked_sub(1).and_then(|before| selections.get(before)).map(|before| &before.model);
+                if matches!(next.cause, Some(Cause::Needed | Cause::Full)) && model != Some(&selection.model) {
+                    next.cause = Some(Cause::Fallback);
+                }
+                next
+            }
+        });
+    }
+    let mut block = block?;
+    let moved = block.happened(past, selections.len() - 1);
+    if !past.transcript.begins_turn() {
+        block.cause = moved.then_some(Cause::Discovery);
+    }
+    Some(block)
+}
+
 impl Block {
+    /// A block that never changes: what is added to it is declared in the conversation.
+    pub fn constant(roster: &Roster, policy: &Policy) -> Self {
+        Self {
+            first: roster.arranged(&HashSet::new(), policy.order),
+            added: Vec::new(),
+            placed: roster.placed(),
+            declared: Some(Vec::new()),
+            cause: None,
+        }
+    }
+
     /// The first block of a conversation.
     pub fn begin(roster: &Roster, policy: &Policy, selection: &Selection) -> Self {
         Self::anew(roster, policy, selection, &[], Cause::First)
@@ -69,11 +132,7 @@ impl Block {
     /// The next turn's block. `called`: every tool called in the transcript so far, in order.
     pub fn turn(&self, roster: &Roster, policy: &Policy, selection: &Selection, called: &[usize]) -> Self {
         if policy.stability == Stability::Turn && !selection.contentless {
-            let mut block = Self::anew(roster, policy, selection, called, Cause::Needed);
-            if block.first == self.first && block.added == self.added {
-                block.cause = None;
-            }
-            return block;
+            return self.renewed(roster, policy, selection, called, Cause::Needed);
         }
         let mut block = self.clone();
         block.added.retain(|added| !added.passing);
@@ -106,32 +165,82 @@ impl Block {
         self.append(roster, tool, true)
     }
 
+    /// Adds what is not bound yet; where additions are declared in the conversation they stand at `place`, apart from
+    /// what stands there already. Returns what is new.
+    pub fn declare(&mut self, roster: &Roster, place: Place, tools: impl IntoIterator<Item = usize>) -> Vec<usize> {
+        let before = self.added.len();
+        for tool in tools {
+            self.append(roster, tool, true);
+        }
+        let new: Vec<usize> = self.added.iter().skip(before).map(|added| added.tool).collect();
+        if let Some(declared) = self.declared.as_mut().filter(|_| !new.is_empty()) {
+            declared.push(Declaration { place, tools: new.clone() });
+        }
+        new
+    }
+
+    /// What is declared in the conversation, in order.
+    pub fn declared(&self) -> &[Declaration] {
+        self.declared.as_deref().unwrap_or_default()
+    }
+
     /// Is this tool bound?
     pub fn contains(&self, tool: usize) -> bool {
-        self.first.contains(&tool) || self.added.iter().any(|added| added.tool == tool)
+        self.first.contains(&tool) || self.placed.contains(&tool) || self.added.iter().any(|added| added.tool == tool)
     }
 
     /// Every bound tool in order.
     pub fn tools(&self) -> impl Iterator<Item = usize> + '_ {
-        self.first.iter().copied().chain(self.added.iter().map(|added| added.tool))
+        let (first, placed) = (self.first.iter().copied(), self.placed.iter().copied());
+        first.chain(self.added.iter().map(|added| added.tool)).chain(placed)
     }
 
     /// How many tools are bound, `find_tools` not counted.
     pub fn count(&self) -> usize {
-        self.first.len() + self.added.len()
-    }
-
-    /// Bytes in memory, roughly.
-    pub fn weight(&self) -> usize {
-        size_of::<Self>() + self.first.len() * size_of::<usize>() + self.added.len() * size_of::<Added>() + 100
+        self.first.len() + self.added.len() + self.placed.len()
     }
 
     /// The block as it is written; `find_tools` stands behind the first part so that its place never moves. Its slot is
     /// there also where it is not declared: it tells what was added from what was there.
     pub fn slots(&self) -> Vec<Slot> {
-        let first = self.first.iter().map(|tool| Slot::Roster(*tool));
-        let added = self.added.iter().map(|added| Slot::Roster(added.tool));
-        first.chain([Slot::FindTools]).chain(added).collect()
+        let added = self.added.iter().filter(|_| self.declared.is_none());
+        let added = added.map(|added| Slot::Roster(added.tool));
+        self.first.iter().map(|tool| Slot::Roster(*tool)).chain([Slot::FindTools]).chain(added).collect()
+    }
+
+    /// The same with nothing declared in the conversation.
+    pub fn gathered(&self) -> Vec<Slot> {
+        Self { declared: None, ..self.clone() }.slots()
+    }
+
+    /// Adds what happened in a turn: finds of searches that are remembered, and calls, in order. Did the last reply's
+    /// calls bring something new?
+    fn happened(&mut self, past: &Past<'_>, turn: usize) -> bool {
+        let mut news = false;
+        for event in past.events(turn) {
+            match event.what {
+                What::Found { names, .. } => {
+                    for &tool in names.iter().flat_map(|name| past.roster.named(name)) {
+                        self.add(past.roster, tool);
+                    }
+                }
+                What::Called(name) => {
+                    for &tool in past.roster.named(name) {
+                        news |= self.add(past.roster, tool) && past.is_news(&event);
+                    }
+                }
+            }
+        }
+        news
+    }
+
+    /// Chosen anew, for this reason if it comes out another one.
+    fn renewed(&self, roster: &Roster, policy: &Policy, selection: &Selection, called: &[usize], cause: Cause) -> Self {
+        let mut block = Self::anew(roster, policy, selection, called, cause);
+        if block.tools().eq(self.tools()) && block.first.len() == self.first.len() {
+            block.cause = None;
+        }
+        block
     }
 
     /// Core, the selection, and all that was called; the cap of the provider takes from the selection's end.
@@ -150,7 +259,13 @@ impl Block {
             room -= new;
             set.extend(roster.twins(tool));
         }
-        Self { first: roster.arranged(&set, policy.order), added: Vec::new(), cause: Some(cause) }
+        Self {
+            first: roster.arranged(&set, policy.order),
+            added: Vec::new(),
+            placed: roster.placed(),
+            declared: None,
+            cause: Some(cause),
+        }
     }
 
     /// Appends a tool with its twins.
@@ -189,7 +304,7 @@ mod tests {
     }
 
     fn best(tools: &[usize]) -> Selection {
-        Selection { best: tools.to_vec(), contentless: false }
+        Selection { best: tools.to_vec(), ..Selection::default() }
     }
 
     fn bound(block: &Block) -> Vec<usize> {
@@ -260,7 +375,7 @@ mod tests {
         let policy = Policy { stability: Stability::Turn, ..test_policy() };
         let roster = roster(&policy);
         let block = Block::begin(&roster, &policy, &best(&[1, 2, 3]));
-        let yes = Selection { best: vec![7, 8, 9], contentless: true };
+        let yes = Selection { best: vec![7, 8, 9], contentless: true, model: None };
         assert_eq!(bound(&block.turn(&roster, &policy, &yes, &[])), bound(&block));
         assert_eq!(bound(&block.turn(&roster, &policy, &best(&[7, 8, 9]), &[])), [0, 7, 8, 9]);
     }

@@ -5,14 +5,18 @@
 //! * [`policy`]: the settings that decide.
 //! * [`roster`]: what the agent sent, read once per distinct `tools` value.
 //! * [`transcript`]: the conversation as turns.
+//! * [`past`]: calls and finds, turn by turn.
 //! * [`fold`]: transcript -> block.
+//! * [`append`]: the same where additions are declared in the conversation.
 //! * [`search`]: what `find_tools` is told and when searching is over.
 //! * [`tokens`]: how large a text is, about.
 //! * [`memory`]: hidden exchanges, their keys, and where they go back.
 
+pub mod append;
 pub mod bypass;
 pub mod fold;
 pub mod memory;
+pub mod past;
 pub mod policy;
 pub mod roster;
 pub mod search;

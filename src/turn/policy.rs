@@ -2,6 +2,26 @@
 
 use std::collections::BTreeSet;
 
+/// How tools that a conversation comes to need reach the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Binding {
+    /// The block itself changes.
+    #[default]
+    Replace,
+    /// The block is constant: what is added is declared in the conversation (Kimi K3).
+    Append,
+}
+
+impl Binding {
+    /// The value of the header's and the records' `binding`.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Replace => "replace",
+            Self::Append => "append",
+        }
+    }
+}
+
 /// When a block may change across turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stability {

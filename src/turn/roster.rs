@@ -38,6 +38,8 @@ struct Entry {
     name: String,
     summary: String,
     fixed: bool,
+    /// Stands in a message of the agent's, not in the block.
+    placed: bool,
     core: bool,
     connector: Option<String>,
     /// Its document.
@@ -60,6 +62,7 @@ impl Roster {
         policy.hash(&mut hasher);
         for (index, tool) in tools.iter().enumerate() {
             let facts = facts(&tool.name);
+            let placed = tool.kind == ToolKind::Placed;
             let fixed = tool.kind != ToolKind::Function;
             (&tool.name, &tool.description, tool.parameters, fixed, tool.group).hash(&mut hasher);
             (facts.core, &facts.category, &facts.keywords, &facts.search_text, facts.domain).hash(&mut hasher);
@@ -84,6 +87,7 @@ impl Roster {
                 name: tool.name.to_string(),
                 summary: summary(&tool.description),
                 fixed,
+                placed,
                 core: facts.core,
                 connector: facts.connector,
                 document: if fixed || facts.core { None } else { document },
@@ -160,6 +164,11 @@ impl Roster {
         self.entries.get(tool).is_some_and(|entry| entry.fixed || entry.core)
     }
 
+    /// Tools that stand in messages of the agent's: bound wherever the block ends.
+    pub fn placed(&self) -> Vec<usize> {
+        self.entries.iter().enumerate().filter(|(_, entry)| entry.placed).map(|(tool, _)| tool).collect()
+    }
+
     /// May this tool be offered to an agent with these connectors?
     pub fn is_connected(&self, tool: usize, connected: Option<&std::collections::BTreeSet<String>>) -> bool {
         let connector = self.entries.get(tool).and_then(|entry| entry.connector.as_ref());
@@ -167,6 +176,10 @@ impl Roster {
             (Some(connected), Some(connector)) => connected.contains(connector),
             _ => true,
         }
+    }
+
+    fn in_block(&self, tool: usize) -> bool {
+        self.entries.get(tool).is_some_and(|entry| !entry.placed)
     }
 
     /// What can be found, for the description of `find_tools`.
@@ -194,8 +207,9 @@ impl Roster {
     /// The tools in `set`, plus all that are always bound, as a block's first part stands: within each Gemini `Tool`
     /// object functions by domain and then roster or name; entries that are not plain functions keep their place.
     pub fn arranged(&self, set: &HashSet<usize>, order: Order) -> Vec<usize> {
-        let kept: Vec<usize> =
-            (0..self.entries.len()).filter(|tool| self.always(*tool) || set.contains(tool)).collect();
+        let kept: Vec<usize> = (0..self.entries.len())
+            .filter(|tool| self.in_block(*tool) && (self.always(*tool) || set.contains(tool)))
+            .collect();
         let mut functions: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for &tool in &kept {
             if let Some(entry) = self.entries.get(tool).filter(|entry| !entry.fixed) {

@@ -1,6 +1,9 @@
 //! `find_tools`: how it is described, what it answers, and when searching is over.
 //! NOT the ranking (retrieval), NOT the legs' bytes (wire).
 
+use std::cmp::Ordering;
+
+use super::policy::Binding;
 use super::roster::Roster;
 use crate::wire::reply::Leg;
 use crate::wire::request::FindTools;
@@ -35,24 +38,44 @@ pub enum Next {
     Deliver,
     /// The same, and it still asked to search though searching was over.
     Exhausted,
-    /// Answer, and one more leg; the last one carries no `find_tools`.
-    Again { last: bool },
+    /// Answer, and one more leg.
+    Again(Again),
+}
+
+/// The leg that follows a search.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Again {
+    /// The model may search once more.
+    Open,
+    /// It may, but is told that searching is over: the block with `find_tools` in it is constant.
+    Over,
+    /// It is told so, and the leg carries no `find_tools`.
+    Last,
+    /// The same for one that was told already: it searches no more.
+    Dismissed,
 }
 
 /// What follows this leg, after `extra` extra legs of at most `most`?
 ///
 /// A leg that was cut by length or filtered is delivered as it is: the provider's reason is the agent's to see.
-pub fn next(leg: &Leg, extra: usize, most: usize) -> Next {
+pub fn next(leg: &Leg, extra: usize, most: usize, binding: Binding) -> Next {
     let ended_well = matches!(
         leg.finish.as_deref(),
         Some("tool_calls" | "stop" | "function_call" | "STOP" | "tool_use" | "end_turn")
     );
     if leg.searches.is_empty() || !leg.calls.is_empty() || leg.failed || !leg.complete || !ended_well {
-        Next::Deliver
-    } else if extra >= most {
-        Next::Exhausted
-    } else {
-        Next::Again { last: extra + 1 >= most }
+        return Next::Deliver;
+    }
+    let constant = match binding {
+        Binding::Replace => false,
+        Binding::Append => true,
+    };
+    match extra.cmp(&most) {
+        Ordering::Less if extra + 1 < most => Next::Again(Again::Open),
+        Ordering::Less if constant => Next::Again(Again::Over),
+        Ordering::Less => Next::Again(Again::Last),
+        Ordering::Equal if constant => Next::Again(Again::Dismissed),
+        Ordering::Equal | Ordering::Greater => Next::Exhausted,
     }
 }
 
@@ -103,6 +126,11 @@ pub fn broken(over: bool) -> String {
     format!("The arguments could not be read: give {{\"query\": \"the capability you need, in a few words\"}}. {again}")
 }
 
+/// The answer to a search after the last one.
+pub fn exhausted() -> String {
+    "Searching is over for this turn: go on with the tools at hand, or tell the user that it cannot be done.".to_owned()
+}
+
 /// The answer when the search itself failed.
 pub fn unavailable() -> String {
     "The search for tools is not available right now: go on with the tools at hand.".to_owned()
@@ -127,12 +155,20 @@ mod tests {
 
     #[test]
     fn only_a_leg_of_searches_alone_is_followed_by_another() {
-        assert_eq!(next(&leg(1, 0, "tool_calls"), 0, 2), Next::Again { last: false });
-        assert_eq!(next(&leg(2, 0, "STOP"), 1, 2), Next::Again { last: true });
+        let next = |leg: &Leg, extra, most| next(leg, extra, most, Binding::Replace);
+        assert_eq!(next(&leg(1, 0, "tool_calls"), 0, 2), Next::Again(Again::Open));
+        assert_eq!(next(&leg(2, 0, "STOP"), 1, 2), Next::Again(Again::Last));
         assert_eq!(next(&leg(1, 0, "stop"), 2, 2), Next::Exhausted);
         assert_eq!(next(&leg(1, 1, "tool_calls"), 0, 2), Next::Deliver, "real calls go to the agent");
         assert_eq!(next(&leg(0, 0, "stop"), 0, 2), Next::Deliver);
         assert_eq!(next(&leg(1, 0, "length"), 0, 2), Next::Deliver, "cut by length");
+        let constant = [0, 1, 2, 3].map(|extra| super::next(&leg(1, 0, "stop"), extra, 2, Binding::Append));
+        let again = [Again::Open, Again::Over, Again::Dismissed].map(Next::Again);
+        assert_eq!(
+            (&constant[..3], constant[3]),
+            (&again[..], Next::Exhausted),
+            "one more where the block is constant"
+        );
         assert_eq!(next(&Leg { complete: false, ..leg(1, 0, "stop") }, 0, 2), Next::Deliver, "cut by the network");
     }
 }

@@ -11,10 +11,21 @@ use crate::wire::view::{ChatView, MessageView, Role};
 pub struct Transcript {
     /// Oldest first.
     pub turns: Vec<Turn>,
+    /// The model's replies, oldest first.
+    pub replies: Vec<Reply>,
     /// The last message of the user's that was no answer to a call carried no text (an image, blanks).
     pub silent: bool,
     /// Calls of the last reply that nobody has answered.
     pub unanswered: bool,
+}
+
+/// A run of the model's messages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reply {
+    /// Indices of its messages.
+    pub run: std::ops::Range<usize>,
+    /// Index of the last message behind it that answers its calls; of its own last one if there is none.
+    pub answered: usize,
 }
 
 /// From one user-authored message to the next.
@@ -60,13 +71,39 @@ impl Transcript {
                 Role::System | Role::Tool => {}
             }
         }
-        Self { turns, silent, unanswered: unanswered(&view.messages) }
+        Self { turns, replies: replies(&view.messages), silent, unanswered: unanswered(&view.messages) }
+    }
+
+    /// The reply that this message is part of.
+    pub fn reply_of(&self, message: usize) -> Option<&Reply> {
+        self.replies.iter().rfind(|reply| reply.run.contains(&message))
+    }
+
+    /// Is this the first request of its turn: has the model not replied to the user's last message yet?
+    pub fn begins_turn(&self) -> bool {
+        let begun = self.turns.last().map_or(0, |turn| turn.message);
+        self.replies.last().is_none_or(|reply| reply.run.start < begun)
     }
 
     /// What the user wrote, oldest first.
     pub fn dialogue(&self) -> Vec<Utterance> {
         self.turns.iter().map(|turn| turn.utterance.clone()).collect()
     }
+}
+
+fn replies(messages: &[MessageView<'_>]) -> Vec<Reply> {
+    let mut replies: Vec<Reply> = Vec::new();
+    for (index, message) in messages.iter().enumerate() {
+        match (message.role, replies.last_mut()) {
+            (Role::Assistant, Some(reply)) if reply.run.end == index => {
+                *reply = Reply { run: reply.run.start..index + 1, answered: index }
+            }
+            (Role::Assistant, _) => replies.push(Reply { run: index..index + 1, answered: index }),
+            (Role::Tool, Some(reply)) if reply.answered + 1 == index => reply.answered = index,
+            _ => {}
+        }
+    }
+    replies
 }
 
 /// The user's own words in a message.
@@ -192,6 +229,9 @@ pub(crate) mod tests {
         assert_eq!(transcript.turns[0].called, [(1, "read".to_owned())]);
         assert_eq!(transcript.turns[1].utterance.reply_before, "done. More?");
         assert!(!transcript.unanswered);
+        let reply = |run, answered| Reply { run, answered };
+        assert_eq!(transcript.replies, [reply(1..2, 2), reply(3..4, 3)]);
+        assert!(transcript.begins_turn());
     }
 
     #[test]

@@ -13,6 +13,27 @@ pub enum Slot {
     FindTools,
 }
 
+/// Tools declared in a message of their own (Kimi K3): a system message without content, at its place in the conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Declaration {
+    pub place: Place,
+    /// Indices of `ChatView::tools`.
+    pub tools: Vec<usize>,
+}
+
+/// Where a declaration stands; messages by their index in `ChatView::messages`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// Right behind this message.
+    Behind(usize),
+    /// Right in front of it, behind the hidden exchanges that stand there.
+    Before(usize),
+    /// Right behind the answers of a hidden exchange: `restored[reply].exchanges[exchange]`.
+    Restored { reply: usize, exchange: usize },
+    /// Right behind the answers of `appended[.0]`.
+    Appended(usize),
+}
+
 /// The tool that Packlight adds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FindTools {
@@ -29,6 +50,8 @@ pub struct Rewrite<'r> {
     pub block: &'r [Slot],
     /// Named by `Slot::FindTools`. `None`: it is not declared.
     pub find_tools: Option<&'r FindTools>,
+    /// Declared in the conversation instead of in the block, in the order of their places. OpenAI wire only.
+    pub declared: &'r [Declaration],
     /// Hidden exchanges of earlier requests, put back where they happened. Ordered by place, runs disjoint.
     pub restored: &'r [Restored],
     /// Hidden exchanges of this request, behind the last message.

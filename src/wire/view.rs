@@ -11,7 +11,7 @@ pub struct ChatView<'a> {
     pub model: Cow<'a, str>,
     /// Does the agent ask for a stream?
     pub stream: bool,
-    /// Every declared tool in request order, flattened over Gemini's `Tool` objects.
+    /// Every declared tool in request order, flattened over Gemini's `Tool` objects; those that stand in messages last.
     pub tools: Vec<ToolView<'a>>,
     /// The system prompt(s), as raw JSON: opaque, only hashed.
     pub system: Vec<&'a str>,
@@ -36,7 +36,7 @@ pub struct Traits {
     pub cached_content: bool,
     /// Kimi's partial mode: the last message carries `"partial": true`.
     pub partial: bool,
-    /// The client narrows by itself: `defer_loading`, tool search, `tool_reference`, message-level tools.
+    /// The client narrows by itself: `defer_loading`, tool search, `tool_reference`.
     pub client_search: bool,
     /// `stream_options.include_usage`.
     pub usage_frame: bool,
@@ -67,6 +67,8 @@ pub enum ToolKind {
     Pinned,
     /// Built-ins, server tools, entries that cannot be read: always bound, in their place.
     Fixed,
+    /// Declared by the agent in a message (Kimi K3): always bound, and never part of the block.
+    Placed,
 }
 
 /// Who speaks.

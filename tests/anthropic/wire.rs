@@ -154,6 +154,7 @@ fn golden_requests() {
             restored: &restored,
             appended: &appended,
             max_tokens: Some(1024),
+            ..Rewrite::default()
         };
         let written = Format::Anthropic.rewrite(&body, &view, &rewrite);
         Format::Anthropic.view(written.as_bytes(), "/v1/messages").expect("a request again");

@@ -44,7 +44,7 @@ pub fn view(body: &str) -> Result<ChatView<'_>, WireError> {
     let mut traits = traits(&top)?;
     let mut layout = Layout { max_tokens: max_tokens(body, &top), ..Layout::default() };
 
-    let tools = match &top.tools {
+    let mut tools = match &top.tools {
         List::Missing => Vec::new(),
         List::Items(entries) => {
             layout.tools = json::around(body, entries);
@@ -54,11 +54,8 @@ pub fn view(body: &str) -> Result<ChatView<'_>, WireError> {
     };
     let List::Items(entries) = &top.messages else { return Err(WireError::Shape("messages")) };
     layout.messages = json::around(body, entries);
-    let messages = entries
-        .iter()
-        .map(|entry| message(body, entry, &mut traits))
-        .collect::<Option<Vec<_>>>()
-        .ok_or(WireError::Shape("messages"))?;
+    let messages = entries.iter().map(|entry| message(body, entry, &mut tools, &mut traits));
+    let messages = messages.collect::<Option<Vec<_>>>().ok_or(WireError::Shape("messages"))?;
     traits.partial = entries.last().and_then(|raw| Object::of(raw)).is_some_and(|last| last.is_true("partial"));
     let system = messages
         .iter()
@@ -152,7 +149,12 @@ fn tool<'a>(body: &str, raw: &'a RawValue, traits: &mut Traits) -> ToolView<'a> 
     }
 }
 
-fn message<'a>(body: &str, raw: &'a RawValue, traits: &mut Traits) -> Option<MessageView<'a>> {
+fn message<'a>(
+    body: &str,
+    raw: &'a RawValue,
+    tools: &mut Vec<ToolView<'a>>,
+    traits: &mut Traits,
+) -> Option<MessageView<'a>> {
     let message = json::object::<Message<'a>>(raw)?;
     let role = match &*message.role.0 {
         "system" | "developer" => Role::System,
@@ -161,7 +163,9 @@ fn message<'a>(body: &str, raw: &'a RawValue, traits: &mut Traits) -> Option<Mes
         "tool" | "function" => Role::Tool,
         _ => return None,
     };
-    traits.client_search |= role == Role::System && message.tools.is_some();
+    for entry in message.tools.and_then(json::elements).unwrap_or_default() {
+        tools.push(ToolView { kind: ToolKind::Placed, ..tool(body, entry, traits) });
+    }
     let calls = match role {
         Role::Assistant => calls(message.tool_calls, message.function_call)?,
         _ => Vec::new(),
@@ -337,9 +341,11 @@ mod tests {
         assert!(read(r#","extra_body":{"google":{"cached_content":"c"}}"#).cached_content);
         assert!(read(r#","stream_options":{"include_usage":true}"#).usage_frame);
         assert!(read(r#","tools":[{"type":"function","defer_loading":true,"function":{"name":"a"}}]"#).client_search);
-        let body = r#"{"messages":[{"role":"system","tools":[]},{"role":"assistant","content":"x","partial":true}]}"#;
-        let traits = view(body).expect("view").traits;
-        assert!(traits.client_search && traits.partial);
+        let body = r#"{"messages":[{"role":"system","tools":[{"type":"function","function":{"name":"a"}}]},
+            {"role":"assistant","content":"x","partial":true}]}"#;
+        let view = view(body).expect("view");
+        assert!(view.traits.partial && !view.traits.client_search);
+        assert_eq!((view.tools[0].kind, &*view.tools[0].name), (ToolKind::Placed, "a"));
     }
 
     #[test]

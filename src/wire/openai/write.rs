@@ -6,21 +6,26 @@ use std::ops::Range;
 use serde_json::value::RawValue;
 
 use crate::wire::json::{self, Object};
-use crate::wire::request::{Exchange, FindTools, Restored, Rewrite, Slot};
+use crate::wire::request::{Declaration, Exchange, FindTools, Place, Restored, Rewrite, Slot};
 use crate::wire::splice::Edits;
 use crate::wire::text;
-use crate::wire::view::{ChatView, MessageView};
+use crate::wire::view::{ChatView, MessageView, ToolKind};
 
 /// Makes the request that is sent instead.
 pub fn rewrite(body: &str, view: &ChatView<'_>, rewrite: &Rewrite<'_>) -> String {
     let mut edits = Edits::new();
     block(body, view, rewrite, &mut edits);
-    for restored in rewrite.restored {
-        restore(body, &view.messages, restored, &mut edits);
+    let declared = Declared { body, view, all: rewrite.declared };
+    for (reply, restored) in rewrite.restored.iter().enumerate() {
+        let behind = |exchange| declared.at(Place::Restored { reply, exchange });
+        restore(body, &view.messages, restored, &behind, &mut edits);
     }
+    declared.insert(&mut edits);
     if let Some(last) = view.messages.last() {
-        let exchanges: String = rewrite.appended.iter().map(|exchange| format!(",{}", whole(exchange))).collect();
-        edits.insert(last.span.end, exchanges);
+        let exchanges = rewrite.appended.iter().enumerate();
+        let exchanges =
+            exchanges.map(|(at, exchange)| format!(",{}{}", whole(exchange), declared.at(Place::Appended(at))));
+        edits.insert(last.span.end, exchanges.collect::<String>());
     }
     if let (Some(cap), Some((span, _))) = (rewrite.max_tokens, &view.layout.max_tokens) {
         edits.replace(span.clone(), cap.to_string());
@@ -32,7 +37,8 @@ pub fn rewrite(body: &str, view: &ChatView<'_>, rewrite: &Rewrite<'_>) -> String
 fn block(body: &str, view: &ChatView<'_>, rewrite: &Rewrite<'_>, edits: &mut Edits) {
     let tools = view.layout.tools.clone();
     let written = rewrite.block.iter().copied().filter(|slot| *slot != Slot::FindTools || rewrite.find_tools.is_some());
-    let unchanged = written.eq((0..view.tools.len()).map(Slot::Roster));
+    let own = (0..view.tools.len()).filter(|tool| view.tools.get(*tool).is_some_and(|t| t.kind != ToolKind::Placed));
+    let unchanged = written.eq(own.map(Slot::Roster));
     if tools.is_empty() || unchanged {
         return;
     }
@@ -48,7 +54,7 @@ fn block(body: &str, view: &ChatView<'_>, rewrite: &Rewrite<'_>, edits: &mut Edi
     }
     if !declarations.is_empty() {
         edits.replace(tools, format!("[{}]", declarations.join(",")));
-    } else if !speaks_of_tools(body) {
+    } else if !rewrite.declared.is_empty() || !speaks_of_tools(body) {
         // Servers refuse an empty array, and a choice about tools that are not there.
         edits.replace(member(body, tools), "");
     }
@@ -63,20 +69,64 @@ fn declaration(find_tools: &FindTools) -> String {
     )
 }
 
-/// Puts hidden exchanges back in front of the reply that they led to, or in its place.
-fn restore(body: &str, messages: &[MessageView<'_>], restored: &Restored, edits: &mut Edits) {
+/// Declarations that stand in messages of their own.
+struct Declared<'d> {
+    body: &'d str,
+    view: &'d ChatView<'d>,
+    all: &'d [Declaration],
+}
+
+impl Declared<'_> {
+    /// Those that stand at the agent's own messages.
+    fn insert(&self, edits: &mut Edits) {
+        let span = |at: usize| self.view.messages.get(at).map(|message| message.span.clone());
+        for declaration in self.all {
+            let message = self.message(declaration);
+            match declaration.place {
+                Place::Behind(at) => span(at).into_iter().for_each(|own| edits.insert(own.end, format!(",{message}"))),
+                Place::Before(at) => {
+                    span(at).into_iter().for_each(|own| edits.insert(own.start, format!("{message},")))
+                }
+                Place::Restored { .. } | Place::Appended(_) => {}
+            }
+        }
+    }
+
+    /// What stands at this place, with a comma before each message.
+    fn at(&self, place: Place) -> String {
+        let here = self.all.iter().filter(|declaration| declaration.place == place);
+        here.map(|declaration| format!(",{}", self.message(declaration))).collect()
+    }
+
+    /// One message: providers refuse content beside tools, some even an empty one.
+    fn message(&self, declaration: &Declaration) -> String {
+        let tools = declaration.tools.iter().filter_map(|tool| self.view.tools.get(*tool));
+        let tools: Vec<&str> = tools.filter_map(|tool| self.body.get(tool.span.clone())).collect();
+        format!(r#"{{"role":"system","tools":[{}]}}"#, tools.join(","))
+    }
+}
+
+/// Puts hidden exchanges back in front of the reply that they led to, or in its place. `behind`: what is declared
+/// behind the exchange of that number.
+fn restore(
+    body: &str,
+    messages: &[MessageView<'_>],
+    restored: &Restored,
+    behind: &dyn Fn(usize) -> String,
+    edits: &mut Edits,
+) {
     let run = messages.get(restored.run.clone()).unwrap_or_default();
     let (Some(first), Some(last)) = (run.first(), run.last()) else { return };
-    let (mixed, hidden): (Vec<&Exchange>, Vec<&Exchange>) =
-        restored.exchanges.iter().partition(|exchange| exchange.mixed);
-    let before: String = hidden.iter().map(|exchange| format!("{},", whole(exchange))).collect();
-    edits.insert(first.span.start, before);
+    let numbered = restored.exchanges.iter().enumerate();
+    let (mixed, hidden): (Vec<(usize, &Exchange)>, Vec<_>) = numbered.partition(|(_, exchange)| exchange.mixed);
+    let before = hidden.iter().map(|(at, exchange)| format!("{}{},", whole(exchange), behind(*at)));
+    edits.insert(first.span.start, before.collect::<String>());
     if !mixed.is_empty() {
-        let said: Vec<String> = mixed.iter().map(|exchange| whole(exchange)).collect();
+        let said: Vec<String> = mixed.iter().map(|(_, exchange)| whole(exchange)).collect();
         edits.replace(first.span.start..last.span.end, said.join(","));
         return;
     }
-    let shown = |part: fn(&Exchange) -> &str| hidden.iter().map(|exchange| part(exchange)).collect::<String>();
+    let shown = |part: fn(&Exchange) -> &str| hidden.iter().map(|(_, exchange)| part(exchange)).collect::<String>();
     unrepeat(body, first, &shown(|exchange| &exchange.text), &shown(|exchange| &exchange.reasoning), edits);
 }
 
