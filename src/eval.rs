@@ -3,22 +3,27 @@
 //! that serves, and only counts.
 
 pub mod bar;
+pub mod compare;
 pub mod figures;
+pub mod gate;
 pub mod input;
 pub mod measure;
+pub mod page;
 pub mod report;
 pub mod sets;
+pub mod sweep;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use self::bar::Bar;
-use self::measure::Measured;
+use self::measure::{Measured, Prepared};
 pub use self::report::Report;
 use self::sets::Set;
 use crate::config::catalog::Catalog;
 use crate::embed::Embeddings;
 use crate::retrieval::embedder::EmbedError;
+use crate::retrieval::head::{Head, Unfit};
 
 /// What is measured, and with which settings.
 #[derive(Debug, Clone, Default)]
@@ -30,6 +35,8 @@ pub struct Options {
     pub ignore: Vec<String>,
     /// The catalog of sets that name none.
     pub overlay: Option<Arc<Catalog>>,
+    /// What was learnt from requests before.
+    pub head: Option<Arc<Head>>,
 }
 
 /// Why nothing was measured.
@@ -50,26 +57,33 @@ pub enum Problem {
          none where a catalog.json stands beside the cases"
     )]
     Pairs { catalogs: usize, cases: usize },
+    #[error("no catalog is named: --catalog")]
+    NoCatalog,
     #[error("{set}: no case is left of its files: see its langs and tags")]
     NoCases { set: String },
+    #[error("the head cannot be used: {0}")]
+    Head(#[from] Unfit),
     #[error(transparent)]
     Embed(#[from] EmbedError),
 }
 
-/// Ranks every case's question over its roster, and counts.
-pub async fn run(options: &Options, embeddings: &Embeddings) -> Result<Report, Problem> {
-    let (measured, model) = measured(options, embeddings).await?;
-    Ok(Report::of(&measured, options.k, &model))
-}
-
 /// Ranks every case's question over its roster. With it: the embedder's identity.
 pub async fn measured(options: &Options, embeddings: &Embeddings) -> Result<(Vec<Measured>, String), Problem> {
+    let (prepared, model) = prepared(options, embeddings).await?;
+    if let Some(head) = &options.head {
+        head.fits(&model)?;
+    }
+    let bar = Bar::new(prepared.iter().map(|set| set.cases.len()).sum(), "ranked");
+    Ok((prepared.into_iter().map(|set| set.rank(options.head.as_deref(), &bar)).collect(), model))
+}
+
+/// Reads and embeds everything. With it: the embedder's identity.
+pub async fn prepared(options: &Options, embeddings: &Embeddings) -> Result<(Vec<Prepared>, String), Problem> {
     let mut sets = Vec::new();
     for set in &options.sets {
         sets.extend(set.load(&options.ignore, options.overlay.as_ref())?);
     }
     let prepared = measure::prepare(sets, embeddings).await?;
     let model = prepared.first().map(|set| set.space.model.to_string()).unwrap_or_default();
-    let bar = Bar::new(prepared.iter().map(|set| set.cases.len()).sum(), "ranked");
-    Ok((prepared.into_iter().map(|set| set.rank(&bar)).collect(), model))
+    Ok((prepared, model))
 }

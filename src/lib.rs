@@ -9,7 +9,7 @@
 //! ```text
 //! 7  main.rs
 //! 6  proxy/ ........................................ sockets, time, tasks
-//! 5    metrics.rs      page/
+//! 5    metrics.rs      page/        tune/  lint/  explain/
 //! 4    outcome.rs      eval.rs      demo/      report/      replay/
 //! 3    shadow.rs       config/
 //! 2  turn/ (pure)                   embed/ ......... model, HTTP out, shared build
@@ -27,6 +27,8 @@
 //! * [`report`]: what decision logs come to.
 //! * [`page`]: the status page of the admin port.
 //! * [`config`]: a file becomes settings, or a list of problems.
+//! * [`eval`]: labelled requests, counted. [`tune`]: learning from them.
+//! * [`lint`], [`explain`]: what makes a roster hard to search; why a message gets its tools.
 //! * [`proxy`]: the sockets. Read `proxy/handle.rs` first: one request, top to bottom.
 
 #![deny(
@@ -53,6 +55,8 @@ pub mod decision;
 pub mod demo;
 pub mod embed;
 pub mod eval;
+pub mod explain;
+pub mod lint;
 pub mod metrics;
 pub mod outcome;
 pub mod page;
@@ -62,6 +66,7 @@ pub mod report;
 #[deny(clippy::disallowed_types, clippy::disallowed_methods, reason = "a pure floor")]
 pub mod retrieval;
 pub mod store;
+pub mod tune;
 #[deny(clippy::disallowed_types, clippy::disallowed_methods, reason = "a pure floor")]
 pub mod turn;
 #[deny(clippy::disallowed_types, clippy::disallowed_methods, reason = "a pure floor")]

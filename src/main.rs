@@ -17,7 +17,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use command::arguments::{Arguments, Command};
-use command::{demo, eval, failure, health, report, serve};
+use command::{demo, eval, explain, failure, health, lint, report, serve, tune};
 
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
@@ -36,6 +36,9 @@ fn main() -> ExitCode {
         Some(Command::Eval(arguments)) => eval::eval(arguments),
         Some(Command::Report(arguments)) => report::report(&arguments),
         Some(Command::Health(arguments)) => health::health(arguments.config.as_deref()),
+        Some(Command::Tune(arguments)) => tune::tune(arguments),
+        Some(Command::Lint(arguments)) => lint::lint(&arguments),
+        Some(Command::Explain(arguments)) => explain::explain(&arguments),
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,

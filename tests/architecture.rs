@@ -10,7 +10,7 @@ const FLOORS: [(u8, &[&str]); 8] = [
     (2, &["turn", "embed"]),
     (3, &["shadow", "config"]),
     (4, &["outcome", "eval", "demo", "report", "replay"]),
-    (5, &["metrics", "page"]),
+    (5, &["metrics", "page", "tune", "lint", "explain"]),
     (6, &["proxy"]),
     (7, &["command"]),
     (8, &["main"]),

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use packlight::eval::gate::Gate;
 
 /// A sidecar that sends a model only the tools a message needs. Without a command: serve.
 #[derive(Debug, Parser)]
@@ -28,6 +29,12 @@ pub(crate) enum Command {
     Report(Report),
     /// Ask a running sidecar whether it is well (exit code 0 or 1; for a container's HEALTHCHECK)
     Health(Health),
+    /// Learn from one's own requests which tools they need, and keep what was learnt if it helps
+    Tune(Tune),
+    /// Look for what makes a roster hard to search, and say what to do about it
+    Lint(Lint),
+    /// Show why a message gets the tools it gets
+    Explain(Explain),
 }
 
 #[derive(Debug, Args)]
@@ -56,9 +63,94 @@ pub(crate) struct Eval {
     /// A configuration file: the embedder, the catalog, how many tools are selected
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// Show the curve of every set and language, and the number of tools it speaks for
+    #[arg(long, value_name = "WHAT")]
+    pub sweep: Option<Sweep>,
+    /// Two configuration files: what the second gains and loses on the same cases, and whether that could be luck
+    #[arg(long, value_name = "FILE", num_args = 2, conflicts_with_all = ["config", "sweep", "min"])]
+    pub compare: Vec<PathBuf>,
+    /// Fail below this: `recall@12=0.9,lang=ar` (or `all@5=…`, `mrr=…`; `set=…`); may be given several times
+    #[arg(long, value_name = "GATE")]
+    pub min: Vec<Gate>,
+    /// Write a page with curves
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
     /// Succeed although tools have no case, descriptions are thin, or cases cannot fail
     #[arg(long)]
     pub allow_gaps: bool,
+    /// For a machine
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Lint {
+    #[command(flatten)]
+    pub cases: Cases,
+    /// Findings that do not count: thin, api-speak, formal, duplicate, draws, parameters
+    #[arg(long, value_name = "KIND", num_args = 1..)]
+    pub ignore: Vec<String>,
+    /// How many tools are selected; by default as many as are served
+    #[arg(long, value_name = "NUMBER")]
+    pub k: Option<usize>,
+    /// A configuration file: the embedder, the catalog, how many tools are selected
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// For a machine
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Explain {
+    /// What the user asks
+    #[arg(value_name = "MESSAGE", required_unless_present = "messages", conflicts_with = "messages")]
+    pub message: Option<String>,
+    /// A dialogue: a JSON array of messages in OpenAI's form, the last of the user's is what is asked
+    #[arg(long, value_name = "FILE")]
+    pub messages: Option<PathBuf>,
+    /// The roster: a `tools` array in OpenAI, Gemini, Anthropic or MCP form
+    #[arg(long, value_name = "FILE")]
+    pub catalog: PathBuf,
+    /// A catalog file: categories, keywords, the core
+    #[arg(long, value_name = "FILE")]
+    pub overlay: Option<PathBuf>,
+    /// What `tune` wrote; by default the one of the configuration
+    #[arg(long, value_name = "FILE")]
+    pub head: Option<PathBuf>,
+    /// How many tools are selected; by default as many as are served
+    #[arg(long, value_name = "NUMBER")]
+    pub k: Option<usize>,
+    /// A configuration file: the embedder, the catalog, how many tools are selected
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// For a machine
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Tune {
+    /// Decision logs: a called tool is the label of the message it was called for. Their roster is `--catalog`
+    #[arg(value_name = "LOG", required_unless_present_any = ["sets", "cases"])]
+    pub logs: Vec<PathBuf>,
+    #[command(flatten)]
+    pub cases: Cases,
+    /// Sets of `--sets` that are not learnt from, only measured
+    #[arg(long, value_name = "NAME", num_args = 1..)]
+    pub leave_out: Vec<String>,
+    /// Where what was learnt is written
+    #[arg(long, value_name = "FILE", default_value = "packlight.head")]
+    pub out: PathBuf,
+    /// Write it although nothing was gained
+    #[arg(long)]
+    pub force: bool,
+    /// How many tools are selected; by default as many as are served
+    #[arg(long, value_name = "NUMBER")]
+    pub k: Option<usize>,
+    /// A configuration file: the embedder, the catalog, how many tools are selected
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
     /// For a machine
     #[arg(long)]
     pub json: bool,
@@ -72,7 +164,7 @@ pub(crate) struct Cases {
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub catalog: Vec<PathBuf>,
     /// JSON lines of `id, lang, query | messages, expect[], tags, catalog`, or a folder with a cases.jsonl
-    #[arg(long, value_name = "FILE", required_unless_present = "sets", num_args = 1..)]
+    #[arg(long, value_name = "FILE", num_args = 1..)]
     pub cases: Vec<PathBuf>,
     /// TOML: a list of `[[set]]` with `name, catalog, cases, langs, tags, sample, tools`
     #[arg(long, value_name = "FILE")]
@@ -80,6 +172,15 @@ pub(crate) struct Cases {
     /// A catalog file: categories, keywords, the core
     #[arg(long, value_name = "FILE")]
     pub overlay: Option<PathBuf>,
+    /// What `tune` wrote; by default the one of the configuration
+    #[arg(long, value_name = "FILE")]
+    pub head: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Sweep {
+    /// How many tools are selected
+    K,
 }
 
 #[derive(Debug, Args)]

@@ -3,10 +3,13 @@
 pub(crate) mod arguments;
 pub(crate) mod demo;
 pub(crate) mod eval;
+pub(crate) mod explain;
 pub(crate) mod failure;
 pub(crate) mod health;
+pub(crate) mod lint;
 mod logging;
 pub(crate) mod report;
 mod runtime;
 pub(crate) mod serve;
 mod sidecar;
+pub(crate) mod tune;

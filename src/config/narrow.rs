@@ -1,6 +1,6 @@
 //! How much is narrowed, and how. NOT the policy itself: `proxy/app.rs` makes that from here.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use globset::Glob;
 use super::catalog::Catalog;
 use super::read::{self, Section};
 use super::source::Node;
+use crate::retrieval::head::Head;
 use crate::turn::policy::{Directory, Order, Stability};
 
 /// `[narrow]`, or an upstream's own.
@@ -37,6 +38,25 @@ pub struct Narrow {
     pub query_ignore: Vec<String>,
     pub directory: Directory,
     pub catalog: Option<Arc<Catalog>>,
+    /// What `tune` learnt from requests.
+    pub head: Option<Arc<HeadFile>>,
+}
+
+/// A head and where it lies: it is read again when the file changes.
+#[derive(Debug)]
+pub struct HeadFile {
+    pub path: PathBuf,
+    pub head: Arc<Head>,
+}
+
+impl HeadFile {
+    /// Reads a file. The error names it.
+    pub fn read(path: &Path) -> Result<Self, String> {
+        let shown = path.display();
+        let bytes = std::fs::read(path).map_err(|error| format!("cannot read {shown}: {error}"))?;
+        let head = Head::from_bytes(&bytes).map_err(|error| format!("{shown}: {error}"))?;
+        Ok(Self { path: path.to_owned(), head: Arc::new(head) })
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,6 +105,7 @@ impl Default for Narrow {
             query_ignore: ["system-reminder", "environment_details", "environment_context"].map(str::to_owned).into(),
             directory: Directory::Names,
             catalog: None,
+            head: None,
         }
     }
 }
@@ -126,6 +147,7 @@ impl Narrow {
         let directories = [("names", Directory::Names), ("groups", Directory::Groups), ("none", Directory::None)];
         section.take("directory", &mut narrow.directory, read::one_of(&directories));
         read_catalog(&mut section, &mut narrow.catalog);
+        read_head(&mut section, &mut narrow.head);
         section.finish();
         narrow
     }
@@ -139,6 +161,18 @@ fn read_catalog(section: &mut Section<'_>, catalog: &mut Option<Arc<Catalog>>) {
         Some(Ok(read)) => *catalog = Some(Arc::new(read)),
         Some(Err(problems)) => problems.into_iter().for_each(|problem| section.report("catalog", problem)),
         None if given => *catalog = None,
+        None => {}
+    }
+}
+
+fn read_head(section: &mut Section<'_>, head: &mut Option<Arc<HeadFile>>) {
+    let given = section.has("head");
+    let mut path: Option<PathBuf> = None;
+    section.take_path("head", &mut path);
+    match path.map(|path| HeadFile::read(&path)) {
+        Some(Ok(read)) => *head = Some(Arc::new(read)),
+        Some(Err(problem)) => section.report("head", problem),
+        None if given => *head = None,
         None => {}
     }
 }

@@ -133,6 +133,11 @@ impl Embeddings {
         self.desk_of(model)?.queries.of(texts).await
     }
 
+    /// Vectors of single texts of tools in that space's model, kept as rosters are.
+    pub async fn texts(&self, model: &str, texts: &[String]) -> Result<Vec<Vec<f32>>, EmbedError> {
+        self.desk_of(model)?.spaces.texts(texts).await
+    }
+
     /// [`Self::space`] and [`Self::queries`] in one: when the remote embedder fails or is slow at either, both come from
     /// the fallback. `model`: the one that this turn was answered by before, and no other.
     pub async fn ask(

@@ -29,6 +29,12 @@ impl Row {
         Self { key, texts: document::texts(document), task: Task::Document }
     }
 
+    /// One text of a tool for itself, for those who want to see what it gives.
+    pub(super) fn of_text(text: &str) -> Self {
+        let key = Sha256::new().chain_update(b"text\0").chain_update(text).finalize().into();
+        Self { key, texts: vec![text.to_owned()], task: Task::Document }
+    }
+
     /// A phrase is compared with messages, so it is embedded as they are.
     pub(super) fn of_phrase(phrase: &str) -> Self {
         let key = Sha256::new().chain_update(b"phrase\0").chain_update(phrase).finalize().into();

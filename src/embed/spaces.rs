@@ -140,6 +140,13 @@ impl Spaces {
         Ok(Space { index: Arc::new(index), bank, model: Arc::clone(self.shelf.model()) })
     }
 
+    /// A unit vector for each text of a tool.
+    pub(super) async fn texts(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, EmbedError> {
+        let rows: Vec<Row> = texts.iter().map(|text| Row::of_text(text)).collect();
+        let packed = self.shelf.packed(&rows).await?;
+        Ok(packed.chunks(self.shelf.embedder().dimensions().max(1)).map(<[f32]>::to_vec).collect())
+    }
+
     async fn build_bank(&self) -> Result<Arc<Vec<Vec<f32>>>, EmbedError> {
         let rows: Vec<Row> = contentless_phrases().iter().map(|phrase| Row::of_phrase(phrase)).collect();
         let packed = self.shelf.packed(&rows).await?;

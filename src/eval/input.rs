@@ -122,6 +122,16 @@ struct Line {
     pair: Option<String>,
 }
 
+/// What is said in these messages, a JSON array in OpenAI's form (or an object with `messages`).
+pub fn dialogue(json: &str, ignore: &[String]) -> Result<Vec<Utterance>, String> {
+    let root: &RawValue = serde_json::from_str(json).map_err(|error| format!("not JSON: {error}"))?;
+    let messages = Object::of(root).and_then(|root| root.find("messages")).unwrap_or(root);
+    let body = format!(r#"{{"model":"","messages":{}}}"#, messages.get());
+    let view = Format::OpenAi.view(body.as_bytes(), "").map_err(|error| format!("`messages`: {error}"))?;
+    let dialogue = Transcript::of(&view, ignore).dialogue();
+    if dialogue.is_empty() { Err("nobody says anything in it".into()) } else { Ok(dialogue) }
+}
+
 fn case(text: &str, ignore: &[String]) -> Result<Case, String> {
     let line: Line = serde_json::from_str(text).map_err(|error| format!("not a case: {error}"))?;
     let messages = match (&line.messages, &line.query) {
@@ -129,12 +139,7 @@ fn case(text: &str, ignore: &[String]) -> Result<Case, String> {
         (None, Some(query)) => serde_json::json!([{ "role": "user", "content": query }]).to_string(),
         (None, None) => return Err("a case needs `query` or `messages`".into()),
     };
-    let body = format!(r#"{{"model":"","messages":{messages}}}"#);
-    let view = Format::OpenAi.view(body.as_bytes(), "").map_err(|error| format!("`messages`: {error}"))?;
-    let dialogue = Transcript::of(&view, ignore).dialogue();
-    if dialogue.is_empty() {
-        return Err("nobody says anything in it".into());
-    }
+    let dialogue = dialogue(&messages, ignore)?;
     if line.expect.is_empty() {
         return Err("`expect` is empty: which tools does it need?".into());
     }

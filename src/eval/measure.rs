@@ -9,6 +9,7 @@ use super::bar::Bar;
 use super::input::{Case, Tools};
 use super::sets::Loaded;
 use crate::embed::{Embeddings, Space};
+use crate::retrieval::head::Head;
 use crate::retrieval::question::Question;
 
 /// A roster and where the tools of its cases came.
@@ -55,6 +56,7 @@ pub async fn prepare(sets: Vec<Loaded>, embeddings: &Embeddings) -> Result<Vec<P
             set.cases.iter().map(|case| space.index.focus(Question::of(&case.dialogue))).collect();
         asked.push((set, space, questions));
     }
+    // The bank of phrases is embedded by then; without a message there is nothing more to ask.
     let Some(model) = asked.first().map(|(_, space, _)| Arc::clone(&space.model)) else { return Ok(Vec::new()) };
     let texts = asked.iter().flat_map(|(_, _, questions)| questions).flat_map(Question::texts).cloned().collect();
     let vectors = Arc::new(embedded(embeddings, &model, texts).await?);
@@ -70,14 +72,18 @@ pub async fn prepare(sets: Vec<Loaded>, embeddings: &Embeddings) -> Result<Vec<P
 }
 
 impl Prepared {
-    /// Ranks every case.
-    pub fn rank(self, bar: &Bar) -> Measured {
+    /// Ranks every case, with what a head makes of its vectors.
+    pub fn rank(self, head: Option<&Head>, bar: &Bar) -> Measured {
         let names: HashMap<&str, usize> =
             self.tools.documents.iter().enumerate().rev().map(|(i, d)| (d.name.as_str(), i)).collect();
         let mut ranked = Vec::with_capacity(self.cases.len());
         for (case, question) in self.cases.iter().zip(&self.questions) {
-            let order: Vec<usize> =
-                self.space.index.rank(question, &self.own(question)).into_iter().map(|scored| scored.tool).collect();
+            let own = self.own(question);
+            let ranked_by = |question| self.space.index.rank(question, &own).into_iter().map(|scored| scored.tool);
+            let order: Vec<usize> = match head {
+                Some(head) => ranked_by(&question.clone().bent(head, &own)).collect(),
+                None => ranked_by(question).collect(),
+            };
             let place = |name: &String| {
                 let document = *names.get(name.as_str())?;
                 Some((name.clone(), order.iter().position(|tool| *tool == document).map_or(usize::MAX, |at| at + 1)))
@@ -96,7 +102,7 @@ impl Prepared {
 }
 
 /// The roster's space, under a bar when it has to be built first.
-async fn building(embeddings: &Embeddings, name: &str, tools: &Tools) -> Result<Space, Problem> {
+pub async fn building(embeddings: &Embeddings, name: &str, tools: &Tools) -> Result<Space, Problem> {
     let bar = Bar::new(0, format!("embedding the {} tools of {name}", tools.documents.len()));
     let mut space = std::pin::pin!(embeddings.space(&tools.documents));
     loop {
@@ -107,7 +113,8 @@ async fn building(embeddings: &Embeddings, name: &str, tools: &Tools) -> Result<
     }
 }
 
-async fn embedded(embeddings: &Embeddings, model: &str, mut texts: Vec<String>) -> Result<Vectors, Problem> {
+/// Vectors of these texts, under a bar when it takes long.
+pub async fn embedded(embeddings: &Embeddings, model: &str, mut texts: Vec<String>) -> Result<Vectors, Problem> {
     texts.sort_unstable();
     texts.dedup();
     let bar = Bar::new(texts.len(), "messages");

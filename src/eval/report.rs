@@ -27,7 +27,7 @@ pub struct Report {
 }
 
 /// What was found on one roster.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct SetReport {
     pub name: String,
     pub tools: usize,
@@ -63,7 +63,7 @@ pub struct Mean {
 }
 
 /// A case and the tools it misses.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct Missing {
     pub id: String,
     pub lang: String,
@@ -119,7 +119,7 @@ impl Report {
 
     fn table(&self) -> Table {
         let mut table = Table::new();
-        table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
+        table.load_preset(presets::UTF8_BORDERS_ONLY);
         let many = self.sets.len() > 1;
         let mut header: Vec<String> = if many { vec!["set".into()] } else { Vec::new() };
         header.extend(["language".into(), "cases".into()]);
@@ -271,7 +271,8 @@ impl Missing {
         })
     }
 
-    fn line(&self) -> String {
+    /// For a person.
+    pub fn line(&self) -> String {
         let tools = self.tools.iter().zip(&self.places);
         let tools: Vec<String> = tools
             .map(|(tool, place)| if *place == 0 { tool.clone() } else { format!("{tool} (place {place})") })

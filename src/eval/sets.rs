@@ -30,10 +30,21 @@ pub struct Set {
     /// Only cases with one of these tags; empty: all.
     pub tags: Vec<String>,
     pub not_tags: Vec<String>,
+    /// `1/2`: the first half of the messages, by their hash; a message in several languages is in one part.
+    pub part: Option<Part>,
     /// At most so many cases of each language, chosen by the hash of their text.
     pub sample: Option<usize>,
     /// At most so many tools: those that the cases expect, then others by the hash of their names.
     pub tools: Option<usize>,
+}
+
+/// One of several parts of all messages, written `2/5`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Part {
+    /// From 0.
+    at: u64,
+    of: u64,
 }
 
 /// A roster and its cases, read.
@@ -83,13 +94,14 @@ pub fn file(path: &Path) -> Result<Vec<Set>, Problem> {
 }
 
 impl Set {
-    /// Reads it: one roster with its cases for each catalog that is named. `ignore`: elements that agents wrap around a
+    /// Reads it: one roster with its cases for each catalog that is named; without files of cases the roster alone. `ignore`: elements that agents wrap around a
     /// message. `overlay`: what holds where the set names none.
     pub fn load(&self, ignore: &[String], overlay: Option<&Arc<Catalog>>) -> Result<Vec<Loaded>, Problem> {
-        let overlay = match &self.overlay {
-            Some(path) => Arc::new(Catalog::read(path).map_err(Problem::Overlay)?),
-            None => overlay.cloned().unwrap_or_default(),
-        };
+        if self.cases.is_empty() {
+            let tools = self.roster(overlay)?;
+            return Ok(vec![Loaded { name: self.title(), tools, cases: Vec::new() }]);
+        }
+        let overlay = self.overlaid(overlay)?;
         let mut by_catalog: BTreeMap<PathBuf, Vec<Case>> = BTreeMap::new();
         for path in &self.cases {
             let path = if path.is_dir() { path.join("cases.jsonl") } else { path.clone() };
@@ -118,11 +130,24 @@ impl Set {
         by_catalog.into_iter().map(load).collect()
     }
 
+    /// Its roster alone, whether it has cases or not.
+    pub fn roster(&self, overlay: Option<&Arc<Catalog>>) -> Result<Tools, Problem> {
+        let catalog = self.catalog.as_ref().ok_or(Problem::NoCatalog)?;
+        Tools::read(catalog, &*self.overlaid(overlay)?)
+    }
+
+    fn overlaid(&self, overlay: Option<&Arc<Catalog>>) -> Result<Arc<Catalog>, Problem> {
+        match &self.overlay {
+            Some(path) => Catalog::read(path).map(Arc::new).map_err(Problem::Overlay),
+            None => Ok(overlay.cloned().unwrap_or_default()),
+        }
+    }
+
     fn title(&self) -> String {
         if !self.name.is_empty() {
             return self.name.clone();
         }
-        let Some(first) = self.cases.first() else { return "cases".into() };
+        let Some(first) = self.cases.first().or(self.catalog.as_ref()) else { return "cases".into() };
         let folder = if first.is_dir() { Some(first.as_path()) } else { first.parent() };
         let folder = folder.and_then(|folder| folder.file_name()).map(|name| name.to_string_lossy().into_owned());
         folder.filter(|name| !name.is_empty()).unwrap_or_else(|| "cases".into())
@@ -134,6 +159,7 @@ impl Set {
             && !self.not_langs.contains(&case.lang)
             && (self.tags.is_empty() || has(&self.tags))
             && !has(&self.not_tags)
+            && self.part.is_none_or(|part| part.holds(case))
     }
 
     /// In the order of the file.
@@ -150,6 +176,25 @@ impl Set {
             kept.extend(hashes.iter().take(most).map(|(_, at)| *at));
         }
         cases.into_iter().enumerate().filter(|(at, _)| kept.contains(at)).map(|(_, case)| case).collect()
+    }
+}
+
+impl Part {
+    fn holds(self, case: &Case) -> bool {
+        let said = case.dialogue.last().map_or("", |last| last.text.trim());
+        xxh3_64(case.pair.as_deref().unwrap_or(said).as_bytes()) % self.of == self.at
+    }
+}
+
+impl TryFrom<String> for Part {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let parsed = text.split_once('/').and_then(|(at, of)| Some((at.parse::<u64>().ok()?, of.parse::<u64>().ok()?)));
+        match parsed {
+            Some((at, of)) if (1..=of).contains(&at) => Ok(Self { at: at - 1, of }),
+            _ => Err(format!("`{text}` is no part such as 1/2")),
+        }
     }
 }
 

@@ -111,7 +111,7 @@ pub fn words(name: &str) -> String {
 }
 
 /// Changes whenever the texts of a tool or the way its row is made change: old vectors are then not found.
-const RECIPE: &str = "n+d+p/2";
+pub(super) const RECIPE: &str = "n+d+p/2";
 
 /// Characters of a text (Han and kana count three): about 128 tokens of multilingual-e5-small, at which the figures above
 /// were measured. 64 tokens find half a point less; 400 cost the builtin embedder a second a text and, as it takes the

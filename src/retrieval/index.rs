@@ -5,6 +5,8 @@
 //! the roster's mean, in units of the spread that texts without content cause over this roster. Words: the z-score of
 //! the lexical evidence, times how much of the text the roster's vocabulary knows.
 
+pub mod explain;
+
 use std::sync::Arc;
 
 use super::document::{self, Document};
@@ -70,6 +72,11 @@ impl Index {
         &self.documents
     }
 
+    /// A document's row of the matrix; empty when there is none.
+    pub fn row(&self, document: usize) -> &[f32] {
+        self.matrix.row(document)
+    }
+
     /// Reads, of a long message, the passages that promise most for this roster. Call it before embedding.
     pub fn focus(&self, question: Question) -> Question {
         question.focused(&|text| {
@@ -112,18 +119,19 @@ impl Index {
     }
 
     fn scores(&self, question: &Question, vectors: &[Arc<[f32]>]) -> Vec<f32> {
+        let seen = question.seen(vectors);
         let mut scores = vec![0.0; self.documents.len()];
         // Products are linear: messages of one passage share one reading of the matrix.
         let mut sum = vec![0.0; self.matrix.dimensions()];
         for (weight, message) in question.weighed(vectors, &self.bank) {
             match (message.parts.as_slice(), self.spread) {
                 ([part], Some(_)) => {
-                    if let Some(vector) = self.fitting(vectors.get(part.text)) {
+                    if let Some(vector) = self.fitting(seen.get(part.text)) {
                         add(&mut sum, vector, weight * part.factor);
                     }
                     self.add_words(question, part.text, weight * part.factor, &mut scores);
                 }
-                _ => add(&mut scores, &self.best_passage(question, message, vectors), weight),
+                _ => add(&mut scores, &self.best_passage(question, message, seen), weight),
             }
         }
         if self.spread.is_some() {

@@ -25,6 +25,11 @@ impl Matrix {
         self.dimensions
     }
 
+    /// A row; empty when there is none.
+    pub fn row(&self, row: usize) -> &[f32] {
+        self.rows().nth(row).unwrap_or_default()
+    }
+
     /// The mean row.
     pub fn mean(&self) -> Vec<f32> {
         let mut sums = vec![0f64; self.dimensions];

@@ -7,6 +7,7 @@
 pub mod contentless;
 pub mod document;
 pub mod embedder;
+pub mod head;
 pub mod index;
 pub mod lexical;
 pub mod matrix;

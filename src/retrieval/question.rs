@@ -5,7 +5,10 @@
 //! find their tool within the top 12 in 23 to 44 % of cases, with what they follow in 88 to 96 %. Always joining the
 //! texts fails where the topic changes (first place 60 % to 22-29 %), so each is scored alone and the scores are added.
 
+use std::sync::Arc;
+
 use super::contentless;
+use super::head::Head;
 use super::lexical;
 use super::negation;
 use super::passages;
@@ -28,6 +31,19 @@ pub struct Question {
     /// Earlier messages, newest first.
     earlier: Vec<Message>,
     closing: Message,
+    /// What a head makes of the vectors of `texts`; `None`: there is no head.
+    bent: Option<Vec<Arc<[f32]>>>,
+}
+
+/// Which message of a dialogue it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// What is asked now.
+    Last,
+    /// What the user asked before.
+    Earlier,
+    /// The closing sentence of the assistant's reply between.
+    Closing,
 }
 
 /// A message cut into passages.
@@ -66,7 +82,7 @@ impl Question {
             earlier.extend(Some(Message::of(&utterance.text, 0)).filter(|message| !message.parts.is_empty()));
         }
         let closing = Message::plain(passages::closing(&last.reply_before));
-        Self { last: Message::of(&last.text, INNER), earlier, closing, texts: Vec::new() }.laid_out()
+        Self { last: Message::of(&last.text, INNER), earlier, closing, ..Self::default() }.laid_out()
     }
 
     /// A bare text: what `find_tools` is asked.
@@ -81,7 +97,7 @@ impl Question {
 
     /// Does the message carry no content of its own ("yes, do it")? It then never grows a sticky block.
     /// `vectors` as for `rank`; `bank` as for [`super::index::Index::build`].
-    pub fn contentless(&self, vectors: &[std::sync::Arc<[f32]>], bank: &[Vec<f32>]) -> bool {
+    pub fn contentless(&self, vectors: &[Arc<[f32]>], bank: &[Vec<f32>]) -> bool {
         self.last.contentless(vectors, bank)
     }
 
@@ -98,8 +114,37 @@ impl Question {
         self.laid_out()
     }
 
+    /// The same, its tools looked for with what `head` makes of these vectors. Whether it says anything is still judged
+    /// by the vectors as they are. `vectors`: one per [`Self::texts`].
+    pub fn bent(mut self, head: &Head, vectors: &[Arc<[f32]>]) -> Self {
+        self.bent = Some(vectors.iter().map(|vector| head.apply(vector).into()).collect());
+        self
+    }
+
+    /// Is the last message one passage?
+    pub fn is_whole(&self) -> bool {
+        self.last.parts.len() == 1
+    }
+
+    /// The vectors that tools are looked for with.
+    pub(super) fn seen<'a>(&'a self, vectors: &'a [Arc<[f32]>]) -> &'a [Arc<[f32]>] {
+        self.bent.as_deref().unwrap_or(vectors)
+    }
+
+    /// Which message it is; of each passage read its place in [`Self::texts`] and what it counts.
+    pub(super) fn parts(&self, message: &Message) -> (Role, Vec<(usize, f32)>) {
+        let role = if std::ptr::eq(message, &self.last) {
+            Role::Last
+        } else if std::ptr::eq(message, &self.closing) {
+            Role::Closing
+        } else {
+            Role::Earlier
+        };
+        (role, message.parts.iter().map(|part| (part.text, part.factor)).collect())
+    }
+
     /// What counts, and how much.
-    pub(super) fn weighed(&self, vectors: &[std::sync::Arc<[f32]>], bank: &[Vec<f32>]) -> Vec<(f32, &Message)> {
+    pub(super) fn weighed(&self, vectors: &[Arc<[f32]>], bank: &[Vec<f32>]) -> Vec<(f32, &Message)> {
         let content = !self.contentless(vectors, bank);
         let (last, before, closing) = if content { CONTENT } else { NOD };
         let asks = self.earlier.iter().filter(|message| !message.contentless(vectors, bank));
@@ -159,7 +204,7 @@ impl Message {
         self.parts.extend(inner.into_iter().filter(|at| (1..last).contains(at)).map(|at| part(at, DIMMED)));
     }
 
-    fn contentless(&self, vectors: &[std::sync::Arc<[f32]>], bank: &[Vec<f32>]) -> bool {
+    fn contentless(&self, vectors: &[Arc<[f32]>], bank: &[Vec<f32>]) -> bool {
         let [part] = self.parts.as_slice() else { return false };
         self.is_phrase || vectors.get(part.text).is_some_and(|v| contentless::near(self.words, v, bank))
     }
@@ -197,7 +242,6 @@ const WHOLE: usize = 4_000;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
 
     fn says(text: &str, reply_before: &str) -> Utterance {
         Utterance { text: text.into(), reply_before: reply_before.into() }
