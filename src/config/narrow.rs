@@ -30,6 +30,8 @@ pub struct Narrow {
     /// Names and globs of the models that take tools in messages. Each is a valid glob.
     pub append_models: Vec<String>,
     pub stability: Stability,
+    /// How long the provider's prompt cache keeps a prefix: after it choosing anew is free.
+    pub cache_life: Duration,
     /// For everything before the upstream call.
     pub deadline: Duration,
     pub find_tools_name: String,
@@ -99,6 +101,7 @@ impl Default for Narrow {
             binding: Binding::Auto,
             append_models: vec!["kimi-k3*".to_owned()],
             stability: Stability::Sticky,
+            cache_life: Duration::from_secs(300),
             deadline: Duration::from_millis(300),
             find_tools_name: "find_tools".to_owned(),
             order: Order::Roster,
@@ -140,6 +143,7 @@ impl Narrow {
         section.take("append_models", &mut narrow.append_models, globs);
         let stabilities = [("sticky", Stability::Sticky), ("turn", Stability::Turn)];
         section.take("stability", &mut narrow.stability, read::one_of(&stabilities));
+        section.take("cache_life", &mut narrow.cache_life, read::duration);
         section.take("deadline", &mut narrow.deadline, read::duration);
         section.take("find_tools_name", &mut narrow.find_tools_name, tool_name);
         section.take("order", &mut narrow.order, read::one_of(&[("roster", Order::Roster), ("name", Order::Name)]));

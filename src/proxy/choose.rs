@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use moka::sync::Cache;
 use xxhash_rust::xxh3::Xxh3;
 
+use super::recall::Remembered;
 use super::route::Route;
 use crate::embed::{self, Embeddings, Space};
 use crate::retrieval::embedder::EmbedError;
@@ -21,7 +22,7 @@ use crate::turn::past::Past;
 use crate::turn::policy::{Asked, Binding};
 use crate::turn::roster::Roster;
 use crate::turn::transcript::Transcript;
-use crate::wire::request::{Place, Restored};
+use crate::wire::request::Place;
 use crate::wire::view::{ChatView, Choice, ToolKind};
 
 /// Bytes of rosters remembered, roughly; one is some 30 KB for 44 tools.
@@ -55,15 +56,6 @@ pub struct Chosen {
     pub fresh: Option<Fresh>,
     /// Tools that a search found in this turn, in earlier requests.
     pub discovered: BTreeSet<usize>,
-}
-
-/// What is remembered of a conversation besides its transcript.
-#[derive(Debug, Default)]
-pub struct Remembered {
-    /// Hidden exchanges, with their places.
-    pub restored: Vec<Restored>,
-    /// Turns before which the provider had forgotten it.
-    pub expired: BTreeSet<usize>,
 }
 
 /// What choosing took and found.
@@ -122,7 +114,7 @@ impl Chooser {
         remembered: &Remembered,
     ) -> Result<Chosen, Bypass> {
         let (selections, fresh) = self.selections(route, &roster, transcript, asked).await?;
-        let Remembered { restored, expired } = remembered;
+        let Remembered { restored, expired, .. } = remembered;
         let past = Past { roster: &roster, transcript, restored, expired };
         let block = match binding {
             Binding::Append => append::block(&past, &route.policy, &selections),

@@ -18,11 +18,11 @@ use super::app::App;
 use super::asked;
 use super::binding;
 use super::body::Body;
-use super::choose::Remembered;
 use super::coding::{self, Coding, Read};
 use super::head::{self, Head};
 use super::legs::{self, Kind, Narrowing};
 use super::mend;
+use super::recall::Remembered;
 use super::record::{Recorder, Watched, marked};
 use super::relay;
 use super::reply::{self, Piece};
@@ -31,13 +31,11 @@ use super::route::Route;
 use super::source;
 use crate::config::narrow::Mode;
 use crate::outcome::{Action, Outcome};
-use crate::store::Op;
 use crate::turn::bypass::Bypass;
 use crate::turn::policy::{Asked, Binding};
 use crate::turn::tokens;
 use crate::turn::transcript::Transcript;
 use crate::turn::{memory, search};
-use crate::wire::view::{ChatView, Role};
 use crate::wire::{Assembler, Format};
 
 /// How long a reply's head waits for its first byte, so that the failure of a later leg can still be its status.
@@ -165,9 +163,11 @@ impl Chat {
         if !asked::is_narrowed(&conversation, self.route.percent) {
             return Plan::Untouched(Action::Holdout, None);
         }
+        let now = outcome.ts;
         let binding = self.app.bindings.of(&self.route, self.format, &view.model);
         let chosen = tokio::time::timeout(self.route.deadline, async {
-            let remembered = self.recall(&conversation, &view, text).await;
+            let (store, life) = (&*self.app.store, self.route.cache_life);
+            let remembered = Remembered::of(store, &conversation, (&view, text), &transcript, now, life).await;
             let chooser = &self.app.chooser;
             let roster = roster.clone();
             let chosen = chooser.choose(&self.route, binding, roster, &view, &transcript, &asked, &remembered).await?;
@@ -202,18 +202,6 @@ impl Chat {
         Plan::Narrow(Box::new(narrowing), first)
     }
 
-    /// Hidden exchanges of earlier requests, with their places. Costs nothing in a conversation's first request.
-    async fn recall(&self, conversation: &str, view: &ChatView<'_>, text: &str) -> Remembered {
-        if !view.messages.iter().any(|message| message.role == Role::Assistant) {
-            return Remembered::default();
-        }
-        let remembered = self.app.store.fields(Op::StashGet, &legs::stash(conversation)).await;
-        if remembered.is_empty() {
-            return Remembered::default();
-        }
-        Remembered { restored: memory::recall(memory::places(view, text), &remembered), ..Remembered::default() }
-    }
-
     /// Notes what was chosen.
     fn chosen(&mut self, narrowing: &Narrowing) {
         let outcome = &mut self.recorder.outcome;
@@ -226,7 +214,7 @@ impl Chat {
         if let Some(tool) = &narrowing.find_tools {
             outcome.bound_tokens += tokens::quick(&tool.description);
         }
-        outcome.causes = chosen.block.cause.into_iter().collect();
+        outcome.causes = narrowing.remembered.cause(chosen).into_iter().collect();
         if let Some(fresh) = &chosen.fresh {
             outcome.selection.clone_from(&fresh.selection);
             outcome.embed = Some(fresh.embed);
@@ -281,7 +269,9 @@ impl Chat {
     /// Sends the rewritten request, and the reply back as one.
     async fn narrowed(mut self, mut narrowing: Narrowing, first: Bytes, own: Bytes) -> Response<Body> {
         self.recorder.sending();
-        let mut reply = match narrowing.send(first.clone()).await {
+        // The store has all the time that the provider takes.
+        let (reply, ()) = tokio::join!(narrowing.send(first.clone()), narrowing.note());
+        let mut reply = match reply {
             Ok(reply) => reply,
             Err(error) => {
                 let trouble = Trouble::unreachable(&self.route.upstream, &error);

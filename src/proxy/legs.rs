@@ -11,8 +11,9 @@ use hyper::body::Incoming;
 
 use super::app::App;
 use super::body::Body;
-use super::choose::{Chosen, Remembered};
+use super::choose::Chosen;
 use super::head::Head;
+use super::recall::{self, Remembered};
 use super::record::{self, Recorder};
 use super::relay;
 use super::respond::{self, Trouble};
@@ -221,6 +222,11 @@ impl Narrowing {
         }
     }
 
+    /// Notes for the next request what this one sends.
+    pub async fn note(&self) {
+        self.remembered.note(&*self.app.store, &self.conversation, &self.chosen).await;
+    }
+
     /// Remembers the hidden exchanges under the reply that the agent is shown.
     pub async fn remember(&self, assembler: &Assembler) {
         let (text, calls): (&str, &[Call]) = assembler.visible();
@@ -233,7 +239,8 @@ impl Narrowing {
         };
         let body = std::str::from_utf8(&self.body).unwrap_or_default();
         let digest = memory::digest(&view, body, text, calls);
-        self.app.store.put_field(Op::StashPut, &stash(&self.conversation), &digest, value, STASH_LIFE).await;
+        self.note().await;
+        self.app.store.put_field(Op::StashPut, &recall::stash(&self.conversation), &digest, value, STASH_LIFE).await;
     }
 }
 
@@ -285,9 +292,4 @@ impl Failure {
 /// Does the provider reject the request as it is? Servers that check it against a schema say 422.
 pub fn is_refusal(status: StatusCode) -> bool {
     matches!(status, StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY)
-}
-
-/// The key of a conversation's hidden exchanges.
-pub fn stash(conversation: &str) -> String {
-    format!("stash:{conversation}")
 }

@@ -13,6 +13,7 @@ pub mod head;
 pub mod journal;
 pub mod legs;
 mod mend;
+pub mod recall;
 pub mod record;
 pub mod relay;
 pub mod reply;

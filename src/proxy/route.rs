@@ -18,6 +18,8 @@ pub struct Route {
     /// Of conversations, narrowed.
     pub percent: u8,
     pub deadline: Duration,
+    /// Of the provider's prompt cache.
+    pub cache_life: Duration,
     /// As configured; `binding.rs` settles it.
     pub binding: narrow::Binding,
     /// Models that take tools in messages.
@@ -46,6 +48,7 @@ impl Route {
             mode: narrow.mode,
             percent: narrow.percent,
             deadline: narrow.deadline,
+            cache_life: narrow.cache_life,
             binding: narrow.binding,
             append_models: globs(&narrow.append_models),
             always_on: globs(&narrow.always_on),

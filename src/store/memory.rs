@@ -46,9 +46,9 @@ impl Memory {
 }
 
 impl Default for Memory {
-    /// 64 MiB, 4,096 entries: a thousand conversations' stashes, or a hundred rosters of 100 tools.
+    /// 64 MiB, 16,384 entries: some thousand conversations, or a hundred rosters of 100 tools.
     fn default() -> Self {
-        Self::new(64 << 20, 4096)
+        Self::new(64 << 20, 16_384)
     }
 }
 

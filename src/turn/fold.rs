@@ -44,6 +44,9 @@ pub enum Cause {
     Expired,
     /// The turn needs other tools in the eyes of another embedder than the turn before: one failed, or is back.
     Fallback,
+    /// Nothing in the conversation: the agent sends or asks for other tools, goes on in another branch, or a search was
+    /// forgotten.
+    Other,
 }
 
 impl Cause {
@@ -55,6 +58,7 @@ impl Cause {
             Self::Full => "full",
             Self::Expired => "expired",
             Self::Fallback => "fallback",
+            Self::Other => "other",
         }
     }
 }

@@ -2,11 +2,13 @@
 //! A memory is an optimisation: its loss costs tokens, never correctness. It is
 //! never shared across credentials. NOT where it is kept (`store`).
 
+use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
 
 use sha2::{Digest, Sha256};
 
 use crate::wire::anthropic::marks;
+use super::transcript::Transcript;
 use crate::wire::reply::Call;
 use crate::wire::request::{Exchange, Restored};
 use crate::wire::view::{ChatView, MessageView, Role};
@@ -27,6 +29,61 @@ pub fn conversation(upstream: &str, credential: &[u8], view: &ChatView<'_>) -> S
         put(&mut hash, first.texts.concat().trim().as_bytes());
     }
     hex(hash)
+}
+
+/// What is remembered of a conversation's last request.
+#[derive(Debug, Default, PartialEq)]
+pub struct Seen {
+    /// Seconds since the epoch.
+    at: Option<f64>,
+    /// Digest of its block.
+    pub block: Option<String>,
+    /// Digests of turns before which the provider had forgotten the conversation.
+    anew: HashSet<String>,
+}
+
+const AT: &str = "at";
+const ANEW: &str = "anew:";
+
+impl Seen {
+    /// Reads what [`written`](Self::written) wrote; rubbish is as good as forgotten.
+    pub fn read(fields: &[(String, Vec<u8>)]) -> Self {
+        let at = fields.iter().find(|(name, _)| name == AT).and_then(|(_, value)| std::str::from_utf8(value).ok());
+        let at = at.and_then(|text| text.split_once(' '));
+        Self {
+            at: at.and_then(|(seconds, _)| seconds.parse().ok()),
+            block: at.map(|(_, block)| block.to_owned()),
+            anew: fields.iter().filter_map(|(name, _)| name.strip_prefix(ANEW)).map(str::to_owned).collect(),
+        }
+    }
+
+    /// What is kept of a request. `anew`: the turn that it begins, when the provider had forgotten the conversation.
+    pub fn written(now: f64, block: &str, anew: Option<&str>) -> Vec<(String, Vec<u8>)> {
+        let anew = anew.map(|turn| (format!("{ANEW}{turn}"), Vec::new()));
+        anew.into_iter().chain([(AT.to_owned(), format!("{now} {block}").into_bytes())]).collect()
+    }
+
+    /// Indices of the turns before which the provider had forgotten the conversation. `turns`: as [`turns`] gives them.
+    pub fn expired(&self, turns: &[String]) -> BTreeSet<usize> {
+        turns.iter().enumerate().filter(|(_, digest)| self.anew.contains(*digest)).map(|(turn, _)| turn).collect()
+    }
+
+    /// Seconds since the last request; `None`: nobody knows.
+    pub fn silence(&self, now: f64) -> Option<f64> {
+        self.at.map(|at| now - at)
+    }
+}
+
+/// A digest of each turn with all that the user wrote before it.
+pub fn turns(transcript: &Transcript) -> Vec<String> {
+    let mut hash = Sha256::new();
+    let turns = transcript.turns.iter().map(|turn| {
+        put(&mut hash, turn.utterance.text.as_bytes());
+        let mut digest = hex(hash.clone());
+        digest.truncate(16);
+        digest
+    });
+    turns.collect()
 }
 
 /// The reply an agent knows, as a place in its transcript.
@@ -190,6 +247,20 @@ mod tests {
         assert_ne!(key, conversation("kimi", b"two", &chat));
         assert_ne!(key, conversation("kim", b"ione", &chat));
         assert_eq!(key, conversation("kimi", b"one", &view(vec![said(Role::User, &[" a"]), said(Role::User, &["b"])])));
+    }
+
+    #[test]
+    fn a_turn_that_began_after_a_silence_is_found_again() {
+        let (now, block) = (1_790_000_000.25, "ab12");
+        let transcript = |texts: &[&'static str]| {
+            Transcript::of(&view(texts.iter().map(|text| said(Role::User, std::slice::from_ref(text))).collect()), &[])
+        };
+        let digests = turns(&transcript(&["a", "b"]));
+        let seen = Seen::read(&Seen::written(now, block, Some(&digests[1])));
+        assert_eq!((seen.silence(now + 400.0), seen.block.as_deref()), (Some(400.0), Some(block)));
+        assert_eq!(seen.expired(&turns(&transcript(&["a", "b", "c"]))), BTreeSet::from([1]));
+        assert!(seen.expired(&turns(&transcript(&["other", "b"]))).is_empty(), "another conversation's turn");
+        assert_eq!(Seen::read(&[("at".to_owned(), b"\xff".to_vec())]), Seen::default());
     }
 
     #[test]

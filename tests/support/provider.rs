@@ -10,13 +10,15 @@ use std::io::{BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
+use super::cache::PromptCache;
 use super::embeddings::{self, Fault};
 use super::received::{Received, Wire};
-use super::reply::Reply;
+use super::reply::{Reply, Usage};
 use super::wiring::{Gate, Response, Sent, send};
 use super::{anthropic, eventually, gemini, openai};
 
@@ -48,6 +50,7 @@ pub struct Builder {
     answer: Option<Answer>,
     hijacks: Vec<(String, Hijack)>,
     fault: Fault,
+    cache: Option<Duration>,
 }
 
 /// A provider that listens until it is dropped.
@@ -62,6 +65,8 @@ struct Shared {
     answer: Option<Answer>,
     hijacks: Vec<(String, Hijack)>,
     fault: Mutex<Fault>,
+    /// Reports usage as its prompt cache has it, since this moment.
+    cache: Option<(Instant, Mutex<PromptCache>)>,
     received: Mutex<Vec<Received>>,
     gate: Gate,
     stopped: AtomicBool,
@@ -110,6 +115,12 @@ impl Builder {
         self
     }
 
+    /// Bills by a prompt cache of this life instead of as scripted.
+    pub fn caching(mut self, life: Duration) -> Self {
+        self.cache = Some(life);
+        self
+    }
+
     pub fn embeddings(mut self, fault: Fault) -> Self {
         self.fault = fault;
         self
@@ -124,6 +135,7 @@ impl Builder {
             answer: self.answer,
             hijacks: self.hijacks,
             fault: Mutex::new(self.fault),
+            cache: self.cache.map(|life| (Instant::now(), Mutex::new(PromptCache::new(life)))),
             received: Mutex::default(),
             gate: Gate::default(),
             stopped: AtomicBool::new(false),
@@ -155,6 +167,7 @@ impl Provider {
             answer: None,
             hijacks: Vec::new(),
             fault: Fault::None,
+            cache: None,
         }
     }
 
@@ -283,9 +296,13 @@ impl Shared {
         }
         let number = self.counter.fetch_add(1, Ordering::SeqCst);
         let next = self.queue.lock().unwrap().pop_front();
-        let Some(reply) = next.or_else(|| self.answer.as_ref().map(|answer| answer(&request))) else {
+        let Some(mut reply) = next.or_else(|| self.answer.as_ref().map(|answer| answer(&request))) else {
             return Some(whole(500, error(wire, 500, "the script is over")));
         };
+        if let Some((since, cache)) = &self.cache {
+            let billed = cache.lock().unwrap().take(&request.json(), since.elapsed());
+            reply.usage = Some(Usage { prompt: billed.prompt, cached: billed.cached, completion: 20 });
+        }
         let mut response = match wire {
             _ if reply.raw.is_some() => Response::default(),
             Wire::Gemini => gemini::render(&request, &reply, number),
