@@ -7,7 +7,9 @@ use moka::sync::Cache;
 
 use super::route::Route;
 use crate::config::narrow::Binding as Configured;
+use crate::turn::dispatch::CALL_TOOL;
 use crate::turn::policy::Binding;
+use crate::turn::roster::Roster;
 use crate::wire::Format;
 
 /// Models of which a refusal is remembered.
@@ -36,9 +38,10 @@ impl Default for Bindings {
 
 impl Bindings {
     /// The binding of a request for this model.
-    pub fn of(&self, route: &Route, format: Format, model: &str) -> Binding {
+    pub fn of(&self, route: &Route, format: Format, model: &str, roster: &Roster) -> Binding {
         match route.binding {
             Configured::Auto | Configured::Append if self.takes_declarations(route, format, model) => Binding::Append,
+            Configured::Dispatch if takes_call_tool(route, format, roster) => Binding::Dispatch,
             Configured::Auto | Configured::Append | Configured::Replace | Configured::Dispatch => Binding::Replace,
         }
     }
@@ -56,6 +59,15 @@ impl Bindings {
             && route.append_models.is_match(model)
             && known().is_none_or(|refusal| refusal.until <= Instant::now())
     }
+}
+
+/// Without a search nothing is ever described, and an agent's own tool of that name is its own.
+fn takes_call_tool(route: &Route, format: Format, roster: &Roster) -> bool {
+    let known = match format {
+        Format::OpenAi | Format::Gemini => true,
+        Format::Anthropic => false,
+    };
+    known && route.policy.max_discovery_legs > 0 && roster.named(CALL_TOOL).is_empty()
 }
 
 /// Does a refusal speak of tools in messages? Kimi says `tokenization failed` for a model that does not take them and

@@ -15,13 +15,13 @@ use super::route::Route;
 use crate::embed::{self, Embeddings, Space};
 use crate::retrieval::embedder::EmbedError;
 use crate::retrieval::question::{Question, Utterance};
-use crate::turn::append;
 use crate::turn::bypass::Bypass;
 use crate::turn::fold::{self, Block, Selection};
 use crate::turn::past::Past;
 use crate::turn::policy::{Asked, Binding};
 use crate::turn::roster::Roster;
 use crate::turn::transcript::Transcript;
+use crate::turn::{append, dispatch};
 use crate::wire::request::Place;
 use crate::wire::view::{ChatView, Choice, ToolKind};
 
@@ -117,12 +117,18 @@ impl Chooser {
         let Remembered { restored, expired, .. } = remembered;
         let past = Past { roster: &roster, transcript, restored, expired };
         let block = match binding {
+            Binding::Dispatch => dispatch::block(&past, &route.policy, &selections),
             Binding::Append => append::block(&past, &route.policy, &selections),
             Binding::Replace => fold::block(&past, &route.policy, &selections),
         };
         let Some(mut block) = block else { return Err(Bypass::NoQuery) };
         let wished = wishes(asked, &view.choice).flat_map(|name| roster.named(name)).copied();
-        block.declare(&roster, Place::Behind(view.messages.len().saturating_sub(1)), wished);
+        match binding {
+            Binding::Dispatch => wished.for_each(|tool| block.insist(&roster, tool)),
+            Binding::Append | Binding::Replace => {
+                block.declare(&roster, Place::Behind(view.messages.len().saturating_sub(1)), wished);
+            }
+        }
         if block.count() + 1 > route.policy.max_tools {
             return Err(Bypass::TooLarge);
         }

@@ -164,7 +164,7 @@ impl Chat {
             return Plan::Untouched(Action::Holdout, None);
         }
         let now = outcome.ts;
-        let binding = self.app.bindings.of(&self.route, self.format, &view.model);
+        let binding = self.app.bindings.of(&self.route, self.format, &view.model, &roster);
         let chosen = tokio::time::timeout(self.route.deadline, async {
             let (store, life) = (&*self.app.store, self.route.cache_life);
             let remembered = Remembered::of(store, &conversation, (&view, text), &transcript, now, life).await;

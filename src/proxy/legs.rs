@@ -26,7 +26,8 @@ use crate::turn::bypass::Bypass;
 use crate::turn::fold::{Block, Cause};
 use crate::turn::policy::{Asked, Binding};
 use crate::turn::transcript::Transcript;
-use crate::turn::{memory, search};
+use crate::turn::{dispatch, memory, search};
+use crate::wire::dispatch::Dispatch;
 use crate::wire::reply::{Call, Framing, Leg, Search};
 use crate::wire::request::{Answer, Exchange, FindTools, Place, Rewrite, Slot};
 use crate::wire::view::ChatView;
@@ -86,15 +87,32 @@ impl Narrowing {
         let block: Vec<Slot> = if gathered { own.gathered() } else { own.slots() };
         let forget = kind == Kind::Last && self.format.last_leg_forgets();
         let cap = view.layout.max_tokens.as_ref().map(|(_, cap)| *cap).filter(|_| used > 0);
+        let call_tool = self.call_tool(&block);
         let rewrite = Rewrite {
             block: &block,
+            dispatch: call_tool.as_ref(),
             find_tools,
-            declared: if gathered { &[] } else { own.declared() },
+            declared: if gathered || self.chosen.binding == Binding::Dispatch { &[] } else { own.declared() },
             restored: if forget { &[] } else { &self.remembered.restored },
             appended: if forget { &[] } else { &self.appended },
             max_tokens: cap.map(|cap| cap.saturating_sub(used).max(SMALLEST_CAP.min(cap))),
         };
         Bytes::from(self.format.rewrite(text, view, &rewrite))
+    }
+
+    /// `call_tool` beside this block; `None`: the binding has none.
+    fn call_tool(&self, block: &[Slot]) -> Option<Dispatch> {
+        (self.chosen.binding == Binding::Dispatch).then(|| dispatch::call_tool(&self.chosen.roster, block))
+    }
+
+    /// What assembles the reply.
+    pub fn assembler(&self, framing: Framing) -> Assembler {
+        let name = self.find_tools.as_ref().map(|tool| tool.name.as_str()).unwrap_or_default();
+        let assembler = Assembler::new(self.format, framing, name, self.hold_text);
+        match self.call_tool(&self.chosen.block.slots()) {
+            Some(dispatch) => assembler.dispatching(Arc::new(dispatch)),
+            None => assembler,
+        }
     }
 
     /// Chooses with another binding; the first leg's body. Costs no embedding: what each turn selects is known.
@@ -171,7 +189,13 @@ impl Narrowing {
         let mut answers = Vec::new();
         let mut names = Vec::new();
         let name = self.find_tools.as_ref().map(|tool| tool.name.clone()).unwrap_or_default();
-        for asked in &leg.searches {
+        for (at, asked) in leg.searches.iter().enumerate() {
+            if leg.misled.contains(&at) {
+                recorder.outcome.searches.push(search::Outcome::Error);
+                let text = search::misled(&name);
+                answers.push(Answer { id: asked.id.clone(), name: dispatch::CALL_TOOL.to_owned(), text });
+                continue;
+            }
             let (text, outcome) = self.find(asked.query.as_deref(), over, &mut names).await;
             recorder.outcome.searches.push(outcome);
             answers.push(Answer { id: asked.id.clone(), name: name.clone(), text });
@@ -193,7 +217,7 @@ impl Narrowing {
                 let place = Place::Appended(self.appended.len());
                 self.chosen.block.declare(&self.chosen.roster, place, tools.iter().copied());
                 names.extend(tools.iter().map(|tool| self.chosen.roster.name(*tool).to_owned()));
-                (search::found(&self.chosen.roster, &tools, over), search::Outcome::Found)
+                (self.told(&tools, over), search::Outcome::Found)
             }
             Ok(None) => (search::nothing(), search::Outcome::Nothing),
             Err(error) => {
@@ -203,12 +227,24 @@ impl Narrowing {
         }
     }
 
+    /// What the model is told of what was found.
+    fn told(&self, tools: &[usize], over: bool) -> String {
+        let view = (self.chosen.binding == Binding::Dispatch).then(|| self.format.view(&self.body, &self.path));
+        let Some(Ok(view)) = view else { return search::found(&self.chosen.roster, tools, over) };
+        let found = tools.iter().filter_map(|tool| view.tools.get(*tool));
+        let found = found.map(|tool| (&*tool.name, &*tool.description, tool.parameters.unwrap_or("{}")));
+        search::described(dispatch::CALL_TOOL, &found.collect::<Vec<_>>(), over)
+    }
+
     /// Answers the searches of a leg that was told before that searching is over.
     pub fn dismiss(&self, leg: &Leg, recorder: &mut Recorder) -> Vec<Answer> {
         recorder.outcome.searches.extend(leg.searches.iter().map(|_| search::Outcome::Exhausted));
         let name = self.find_tools.as_ref().map(|tool| tool.name.as_str()).unwrap_or_default();
-        let answer = |asked: &Search| Answer { id: asked.id.clone(), name: name.to_owned(), text: search::exhausted() };
-        leg.searches.iter().map(answer).collect()
+        let answer = |(at, asked): (usize, &Search)| {
+            let name = if leg.misled.contains(&at) { dispatch::CALL_TOOL } else { name };
+            Answer { id: asked.id.clone(), name: name.to_owned(), text: search::exhausted() }
+        };
+        leg.searches.iter().enumerate().map(answer).collect()
     }
 
     /// The provider rejected the leg after a search: its finds are withdrawn, and the model is told so.

@@ -18,7 +18,6 @@ use super::record::Recorder;
 use super::source::Source;
 use super::unexpected::Unexpected;
 use crate::turn::search::{self, Again, Next};
-use crate::wire::Assembler;
 use crate::wire::reply::{Framing, Progress};
 
 /// Silence after which a held stream shows that it lives.
@@ -45,8 +44,7 @@ pub fn pieces(
     head_sent: Arc<AtomicBool>,
 ) -> impl Stream<Item = Piece> + Send {
     stream! {
-        let name = narrowing.find_tools.as_ref().map(|tool| tool.name.clone()).unwrap_or_default();
-        let mut assembler = Assembler::new(narrowing.format, framing, &name, narrowing.hold_text);
+        let mut assembler = narrowing.assembler(framing);
         let most = narrowing.route.policy.max_discovery_legs;
         let (mut extra, mut begun, mut hidden) = (0, false, false);
         let mut unexpected = Unexpected::default();
@@ -110,7 +108,7 @@ pub fn pieces(
                     Some((kind, Some(before)))
                 }
                 Next::Deliver | Next::Exhausted if !begun && unexpected.repairs(&leg, &mut narrowing) => {
-                    assembler = Assembler::new(narrowing.format, framing, &name, narrowing.hold_text);
+                    assembler = narrowing.assembler(framing);
                     Some((Kind::Searching, None))
                 }
                 Next::Deliver | Next::Exhausted => None,

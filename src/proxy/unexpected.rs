@@ -48,7 +48,9 @@ impl Unexpected {
         let roster = narrowing.chosen.roster.clone();
         let named = (0..roster.len()).filter(|tool| words.contains(roster.name(*tool)));
         let room = narrowing.route.policy.max_tools.saturating_sub(narrowing.chosen.block.count() + 1);
-        let added = named.take(room).filter(|tool| narrowing.chosen.block.add(&roster, *tool)).count();
+        let withheld: Vec<usize> = named.filter(|tool| !narrowing.chosen.block.contains(*tool)).take(room).collect();
+        withheld.iter().for_each(|tool| narrowing.chosen.block.insist(&roster, *tool));
+        let added = withheld.len();
         if added > 0 {
             *self = Self { repaired: true, ..Self::default() };
         }

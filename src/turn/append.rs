@@ -49,7 +49,7 @@ struct News {
 /// Walks the conversation; selections count from the turn `from` on. `Err`: at this later turn the provider's cap is
 /// reached.
 fn walk(past: &Past<'_>, policy: &Policy, selections: &[Selection], from: usize) -> Result<(Block, News), usize> {
-    let mut block = Block::constant(past.roster, policy);
+    let mut block = Block::core(past.roster, policy);
     let mut news = News::default();
     for (turn, selection) in selections.iter().enumerate() {
         let begun = past.transcript.turns.get(turn).map_or(0, |turn| turn.message);
@@ -154,7 +154,7 @@ mod tests {
         let expired: BTreeSet<usize> = expired.iter().copied().collect();
         let past = Past { roster: &roster, transcript: &transcript, restored, expired: &expired };
         let block = block(&past, policy, selections).expect("a turn");
-        assert_eq!(block.slots(), Block::constant(&roster, policy).slots(), "the block itself never changes");
+        assert_eq!(block.slots(), Block::core(&roster, policy).slots(), "the block itself never changes");
         let mut names = BTreeSet::new();
         assert!(block.tools().all(|tool| names.insert(tool)), "names are unique over the whole request");
         (block.declared().iter().map(|Declaration { place, tools }| (*place, tools.clone())).collect(), block.cause)

@@ -44,8 +44,7 @@ pub enum Cause {
     Expired,
     /// The turn needs other tools in the eyes of another embedder than the turn before: one failed, or is back.
     Fallback,
-    /// Nothing in the conversation: the agent sends or asks for other tools, goes on in another branch, or a search was
-    /// forgotten.
+    /// Nothing in the conversation: the agent changed its tools or its branch, or a search was forgotten.
     Other,
 }
 
@@ -117,15 +116,15 @@ pub fn block(past: &Past<'_>, policy: &Policy, selections: &[Selection]) -> Opti
 }
 
 impl Block {
-    /// A block that never changes: what is added to it is declared in the conversation.
-    pub fn constant(roster: &Roster, policy: &Policy) -> Self {
-        Self {
-            first: roster.arranged(&HashSet::new(), policy.order),
-            added: Vec::new(),
-            placed: roster.placed(),
-            declared: Some(Vec::new()),
-            cause: None,
-        }
+    /// The core as a block that never changes: what is added to it stands in the conversation.
+    pub fn core(roster: &Roster, policy: &Policy) -> Self {
+        Self::constant(roster, policy, &Selection::default(), &[])
+    }
+
+    /// The same with a selection and what was called.
+    pub fn constant(roster: &Roster, policy: &Policy, selection: &Selection, called: &[usize]) -> Self {
+        let block = Self::anew(roster, policy, selection, called, Cause::First);
+        Self { declared: Some(Vec::new()), cause: None, ..block }
     }
 
     /// The first block of a conversation.
@@ -167,6 +166,16 @@ impl Block {
     /// with the turn unless it was called: the next turn sorts calls in by their order.
     pub fn add(&mut self, roster: &Roster, tool: usize) -> bool {
         self.append(roster, tool, true)
+    }
+
+    /// Adds a tool that must be declared in the block, whatever that costs.
+    pub fn insist(&mut self, roster: &Roster, tool: usize) {
+        if self.declared.is_some() && !self.first.contains(&tool) && !self.placed.contains(&tool) {
+            self.added.retain(|added| added.tool != tool);
+            self.first.push(tool);
+        } else {
+            self.add(roster, tool);
+        }
     }
 
     /// Adds what is not bound yet; where additions are declared in the conversation they stand at `place`, apart from
@@ -217,8 +226,7 @@ impl Block {
         Self { declared: None, ..self.clone() }.slots()
     }
 
-    /// Adds what happened in a turn: finds of searches that are remembered, and calls, in order. Did the last reply's
-    /// calls bring something new?
+    /// Adds a turn's finds and calls, in order. Did the last reply's calls bring something new?
     fn happened(&mut self, past: &Past<'_>, turn: usize) -> bool {
         let mut news = false;
         for event in past.events(turn) {
@@ -241,9 +249,7 @@ impl Block {
     /// Chosen anew, for this reason if it comes out another one.
     fn renewed(&self, roster: &Roster, policy: &Policy, selection: &Selection, called: &[usize], cause: Cause) -> Self {
         let mut block = Self::anew(roster, policy, selection, called, cause);
-        if block.tools().eq(self.tools()) && block.first.len() == self.first.len() {
-            block.cause = None;
-        }
+        block.cause = block.cause.filter(|_| block.first != self.first || !block.tools().eq(self.tools()));
         block
     }
 
@@ -322,7 +328,6 @@ mod tests {
         let block = Block::begin(&roster, &policy, &best(&[3, 1, 2, 9]));
         assert_eq!(bound(&block), [0, 1, 2, 3]);
         assert_eq!(block.slots().last(), Some(&Slot::FindTools));
-        // the two best (sticky_need) are in it, the third is not: kept
         let next = block.turn(&roster, &policy, &best(&[1, 2, 7]), &[]);
         assert_eq!(next.slots(), block.slots());
         assert_eq!(next.cause, None);

@@ -8,12 +8,14 @@
 //! * [`past`]: calls and finds, turn by turn.
 //! * [`fold`]: transcript -> block.
 //! * [`append`]: the same where additions are declared in the conversation.
+//! * [`dispatch`]: the same where nothing can be declared later: `call_tool`.
 //! * [`search`]: what `find_tools` is told and when searching is over.
 //! * [`tokens`]: how large a text is, about.
 //! * [`memory`]: hidden exchanges, their keys, and where they go back.
 
 pub mod append;
 pub mod bypass;
+pub mod dispatch;
 pub mod fold;
 pub mod memory;
 pub mod past;

@@ -10,6 +10,8 @@ pub enum Binding {
     Replace,
     /// The block is constant: what is added is declared in the conversation (Kimi K3).
     Append,
+    /// The block is constant: what is added is described in an answer and called through `call_tool`.
+    Dispatch,
 }
 
 impl Binding {
@@ -18,6 +20,7 @@ impl Binding {
         match self {
             Self::Replace => "replace",
             Self::Append => "append",
+            Self::Dispatch => "dispatch",
         }
     }
 }

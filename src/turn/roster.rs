@@ -140,6 +140,11 @@ impl Roster {
         !self.by_name.is_empty()
     }
 
+    /// Names of all functions.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.by_name.keys().map(String::as_str)
+    }
+
     /// Every tool of that name, in request order.
     pub fn named(&self, name: &str) -> &[usize] {
         self.by_name.get(name).map(Vec::as_slice).unwrap_or_default()

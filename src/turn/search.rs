@@ -68,7 +68,7 @@ pub fn next(leg: &Leg, extra: usize, most: usize, binding: Binding) -> Next {
     }
     let constant = match binding {
         Binding::Replace => false,
-        Binding::Append => true,
+        Binding::Append | Binding::Dispatch => true,
     };
     match extra.cmp(&most) {
         Ordering::Less if extra + 1 < most => Next::Again(Again::Open),
@@ -93,6 +93,9 @@ pub fn declaration(name: &str, roster: &Roster) -> FindTools {
     }
 }
 
+const OVER: &str = "Searching is over for this turn: call one of them, or go on with what you have.";
+const ONCE_MORE: &str = "Call the one you need. If none fits, search once more in other words.";
+
 /// The answer that names what was found; `over`: no further search in this turn.
 pub fn found(roster: &Roster, tools: &[usize], over: bool) -> String {
     let mut text = String::from("These tools can be called now:\n");
@@ -106,12 +109,26 @@ pub fn found(roster: &Roster, tools: &[usize], over: bool) -> String {
         }
         text.push('\n');
     }
-    text.push_str(if over {
-        "Searching is over for this turn: call one of them, or go on with what you have."
-    } else {
-        "Call the one you need. If none fits, search once more in other words."
-    });
+    text.push_str(if over { OVER } else { ONCE_MORE });
     text
+}
+
+/// The same where what was found is called through `call_tool`. `tools`: each with its description and its parameters.
+pub fn described(call_tool: &str, tools: &[(&str, &str, &str)], over: bool) -> String {
+    let mut text = format!("These tools can be called now, through {call_tool} with their name and their arguments:\n");
+    for (name, description, parameters) in tools {
+        text.push_str(&format!("- {name}: {description}\n  parameters: {parameters}\n"));
+    }
+    text.push_str(if over { OVER } else { ONCE_MORE });
+    text
+}
+
+/// The answer to a call through `call_tool` that is broken, or names no tool.
+pub fn misled(find_tools: &str) -> String {
+    format!(
+        "No tool was called: give the exact name of a tool that {find_tools} has described, and its arguments as the \
+         text of a JSON object. Tools that are listed are called directly."
+    )
 }
 
 /// The answer when there is no such tool, or none left.

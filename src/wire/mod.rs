@@ -4,6 +4,7 @@
 //! Pure: no sockets, no time, no policy.
 
 pub mod anthropic;
+pub mod dispatch;
 mod document;
 pub mod gemini;
 pub mod json;
@@ -20,6 +21,9 @@ mod sum;
 mod text;
 pub mod view;
 
+use std::sync::Arc;
+
+use dispatch::Dispatch;
 use reply::{Framing, Leg, Progress};
 use request::{Answer, Exchange, Rewrite};
 use view::ChatView;
@@ -141,6 +145,16 @@ impl Assembler {
             Format::OpenAi => Self::OpenAi(openai::reply::Reader::new(framing, find_tools, hold_text)),
             Format::Gemini => Self::Gemini(gemini::reply::Reader::new(framing, find_tools, hold_text)),
             Format::Anthropic => Self::Anthropic(anthropic::reply::Reader::new(framing, find_tools, hold_text)),
+        }
+    }
+
+    /// Calls of `call_tool` in the reply become the agent's own.
+    pub fn dispatching(self, dispatch: Arc<Dispatch>) -> Self {
+        match self {
+            Self::OpenAi(reader) => Self::OpenAi(reader.dispatching(dispatch)),
+            Self::Gemini(reader) => Self::Gemini(reader.dispatching(dispatch)),
+            // Not yet: `proxy/binding.rs` never asks for it.
+            Self::Anthropic(reader) => Self::Anthropic(reader),
         }
     }
 

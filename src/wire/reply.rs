@@ -33,6 +33,8 @@ pub struct Leg {
     pub finish: Option<String>,
     /// Calls of `find_tools`, in order.
     pub searches: Vec<Search>,
+    /// Which of these (by index) are no searches but calls of `call_tool` that are broken or name no tool.
+    pub misled: Vec<usize>,
     /// The agent's own calls, in order.
     pub calls: Vec<Call>,
     /// Was there visible text?

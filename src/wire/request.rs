@@ -2,6 +2,7 @@
 //! exchanges stand in it again. Said once for all formats; each format's writer
 //! turns it into [`Edits`](super::splice::Edits). NOT how it was decided.
 
+use super::dispatch::Dispatch;
 use serde::{Deserialize, Serialize};
 
 /// One place in the block.
@@ -50,6 +51,8 @@ pub struct Rewrite<'r> {
     pub block: &'r [Slot],
     /// Named by `Slot::FindTools`. `None`: it is not declared.
     pub find_tools: Option<&'r FindTools>,
+    /// Declared right behind `find_tools`' place; calls in the history are wrapped as it says.
+    pub dispatch: Option<&'r Dispatch>,
     /// Declared in the conversation instead of in the block, in the order of their places. OpenAI wire only.
     pub declared: &'r [Declaration],
     /// Hidden exchanges of earlier requests, put back where they happened. Ordered by place, runs disjoint.

@@ -12,13 +12,16 @@ mod leg;
 mod said;
 mod usage;
 
-use crate::wire::json::{self, quoted};
+use std::sync::Arc;
+
+use crate::wire::dispatch::Dispatch;
+use crate::wire::json::quoted;
 use crate::wire::reply::{Call, Framing, Leg, Progress};
 use crate::wire::request::{Answer, Exchange};
 use crate::wire::sse;
 use chunk::{Change, Chunk};
 use frame::{Piece, Writer};
-use leg::{Current, Then};
+use leg::{Current, Hidden, Then};
 use usage::Totals;
 
 /// The part of a last chunk that would else have none. Google's chat helpers take a chunk without parts for a failed
@@ -29,7 +32,7 @@ const NO_PART: &str = r#"{"text":" ","thought":true}"#;
 #[derive(Debug)]
 pub struct Reader {
     framing: Framing,
-    find_tools: String,
+    hidden: Hidden,
     hold_text: bool,
     events: sse::Splitter,
     elements: array::Splitter,
@@ -57,7 +60,7 @@ impl Reader {
     pub fn new(framing: Framing, find_tools: &str, hold_text: bool) -> Self {
         Self {
             framing,
-            find_tools: find_tools.to_owned(),
+            hidden: Hidden { find_tools: find_tools.to_owned(), dispatch: None },
             hold_text,
             events: sse::Splitter::default(),
             elements: array::Splitter::default(),
@@ -73,6 +76,12 @@ impl Reader {
             text: String::new(),
             calls: Vec::new(),
         }
+    }
+
+    /// Calls of `call_tool` become the agent's own.
+    pub fn dispatching(mut self, dispatch: Arc<Dispatch>) -> Self {
+        self.hidden.dispatch = Some(dispatch);
+        self
     }
 
     /// Takes the next bytes of the leg; appends what the client may see. Gemini has no terminal marker: never
@@ -142,7 +151,7 @@ impl Reader {
         self.pending = out;
         let body = std::mem::take(&mut self.body);
         if let Some(chunk) = std::str::from_utf8(&body).ok().and_then(Chunk::parse) {
-            let parts = self.leg.visible(&chunk.parts, &self.find_tools, then);
+            let parts = self.leg.visible(&chunk.parts, &self.hidden, then);
             let parts = parts.unwrap_or_else(|| chunk.parts.iter().map(|part| part.raw.to_owned()).collect());
             self.gathered.extend(parts);
         }
@@ -250,7 +259,7 @@ impl Reader {
             own(&mut self.response_id, chunk.response_id);
             own(&mut self.model_version, chunk.model_version);
         }
-        self.leg.observe(chunk, &self.find_tools);
+        self.leg.observe(chunk, &self.hidden);
     }
 
     fn release(&mut self, out: &mut Vec<u8>) {
@@ -272,7 +281,7 @@ impl Reader {
     }
 
     fn render(&mut self, chunk: &Chunk<'_>, then: Then) -> Shown {
-        let mut parts = self.leg.visible(&chunk.parts, &self.find_tools, then);
+        let mut parts = self.leg.visible(&chunk.parts, &self.hidden, then);
         let finishes = chunk.finish.is_some();
         let empty = parts.as_ref().map_or(chunk.parts.is_empty(), Vec::is_empty);
         if then != Then::Ends && empty {
@@ -302,7 +311,7 @@ impl Reader {
         let change = Change {
             parts: parts.as_deref(),
             without_finish: then != Then::Ends && finishes,
-            hidden: &self.find_tools,
+            hidden: &self.hidden.find_tools,
             response_id: self.response_id.as_deref().filter(|_| self.later),
             model_version: self.model_version.as_deref().filter(|_| self.later),
             usage,
@@ -317,7 +326,7 @@ impl Reader {
 
     /// Could these bytes tell the client of what is hidden?
     fn names_hidden(&self, bytes: &[u8]) -> bool {
-        json::may_name(bytes, &self.find_tools)
+        self.hidden.may_be_told(bytes)
     }
 }
 

@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 
+use crate::wire::gemini::dispatch;
 use crate::wire::gemini::history;
 use crate::wire::json::quoted;
 use crate::wire::member;
@@ -17,6 +18,9 @@ use crate::wire::view::{ChatView, Group, ToolKind};
 pub fn rewrite(body: &str, view: &ChatView<'_>, rewrite: &Rewrite<'_>) -> String {
     let mut edits = Edits::new();
     tools(body, view, rewrite, &mut edits);
+    if let Some(dispatch) = rewrite.dispatch {
+        dispatch::wrap(body, view, dispatch, &mut edits);
+    }
     history::restore(body, view, rewrite.restored, &mut edits);
     history::append(view, rewrite.appended, &mut edits);
     if let (Some(cap), Some((at, _))) = (rewrite.max_tokens, &view.layout.max_tokens) {
@@ -83,8 +87,10 @@ fn declared<'b>(body: &'b str, view: &ChatView<'_>, rewrite: &Rewrite<'_>, last:
         let (group, entry) = match *slot {
             Slot::FindTools => {
                 found = true;
-                let Some(find_tools) = rewrite.find_tools else { continue };
-                (last, Declared::FindTools(declaration(find_tools)))
+                let added = rewrite.find_tools.map(declaration).into_iter();
+                let added = added.chain(rewrite.dispatch.map(dispatch::declaration));
+                declared.get_mut(last).into_iter().for_each(|list| list.extend(added.clone().map(Declared::FindTools)));
+                continue;
             }
             Slot::Roster(index) => {
                 let Some(tool) = view.tools.get(index) else { continue };

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use serde_json::value::RawValue;
 
+use super::dispatch;
 use crate::wire::json::{self, Object};
 use crate::wire::request::{Declaration, Exchange, FindTools, Place, Restored, Rewrite, Slot};
 use crate::wire::splice::Edits;
@@ -15,6 +16,9 @@ use crate::wire::view::{ChatView, MessageView, ToolKind};
 pub fn rewrite(body: &str, view: &ChatView<'_>, rewrite: &Rewrite<'_>) -> String {
     let mut edits = Edits::new();
     block(body, view, rewrite, &mut edits);
+    if let Some(dispatch) = rewrite.dispatch {
+        dispatch::wrap(body, view, dispatch, &mut edits);
+    }
     let declared = Declared { body, view, all: rewrite.declared };
     for (reply, restored) in rewrite.restored.iter().enumerate() {
         let behind = |exchange| declared.at(Place::Restored { reply, exchange });
@@ -39,7 +43,7 @@ fn block(body: &str, view: &ChatView<'_>, rewrite: &Rewrite<'_>, edits: &mut Edi
     let written = rewrite.block.iter().copied().filter(|slot| *slot != Slot::FindTools || rewrite.find_tools.is_some());
     let own = (0..view.tools.len()).filter(|tool| view.tools.get(*tool).is_some_and(|t| t.kind != ToolKind::Placed));
     let unchanged = written.eq(own.map(Slot::Roster));
-    if tools.is_empty() || unchanged {
+    if tools.is_empty() || (unchanged && rewrite.dispatch.is_none()) {
         return;
     }
     let mut declarations: Vec<String> = Vec::with_capacity(rewrite.block.len());
@@ -49,7 +53,10 @@ fn block(body: &str, view: &ChatView<'_>, rewrite: &Rewrite<'_>, edits: &mut Edi
                 let own = view.tools.get(*index).and_then(|tool| body.get(tool.span.clone()));
                 declarations.extend(own.map(str::to_owned));
             }
-            Slot::FindTools => declarations.extend(rewrite.find_tools.map(declaration)),
+            Slot::FindTools => {
+                declarations.extend(rewrite.find_tools.map(declaration));
+                declarations.extend(rewrite.dispatch.map(dispatch::declaration));
+            }
         }
     }
     if !declarations.is_empty() {

@@ -5,7 +5,8 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-use crate::wire::json::{Object, elements, is_null, span, string};
+use crate::wire::dispatch::Native;
+use crate::wire::json::{Object, elements, is_null, quoted, span, string};
 use crate::wire::member;
 use crate::wire::splice::Edits;
 
@@ -45,6 +46,7 @@ pub(super) struct Part<'a> {
 pub(super) struct FunctionCall<'a> {
     pub(super) id: Cow<'a, str>,
     pub(super) name: Cow<'a, str>,
+    name_raw: &'a str,
     /// Raw: Google writes integers as `1e16`, and a client's own must not change.
     pub(super) args: &'a str,
 }
@@ -147,15 +149,26 @@ impl<'a> Part<'a> {
             call: call.map(|call| FunctionCall {
                 id: call.text("id").unwrap_or_default(),
                 name: call.text("name").unwrap_or_default(),
+                name_raw: call.find("name").map_or("", RawValue::get),
                 args: present(&call, "args", "args").map_or("{}", RawValue::get),
             }),
         })
     }
 
-    /// The part with a signature that it does not have.
-    pub(super) fn signed(&self, signature: &str) -> String {
+    /// A part with a signature that it does not have.
+    pub(super) fn signed(raw: &str, signature: &str) -> String {
         let mut edits = Edits::new();
-        put(&mut edits, self.raw, self.raw, &format!(r#""thoughtSignature":{signature}"#));
+        put(&mut edits, raw, raw, &format!(r#""thoughtSignature":{signature}"#));
+        edits.apply(raw)
+    }
+
+    /// The part with another call in the place of its own.
+    pub(super) fn renamed(&self, native: &Native) -> String {
+        let mut edits = Edits::new();
+        if let Some(call) = &self.call {
+            edits.replace(span(self.raw, call.name_raw), quoted(&native.name));
+            edits.replace(span(self.raw, call.args), native.arguments.as_str());
+        }
         edits.apply(self.raw)
     }
 }

@@ -1,10 +1,14 @@
 //! The leg that is being read: what it has told so far, and which of its parts the client may see.
 //! NOT bytes, NOT framing.
 
-use crate::wire::gemini::reply::chunk::{Chunk, Part};
+use std::sync::Arc;
+
+use crate::wire::dispatch::{Dispatch, Native};
+use crate::wire::gemini::reply::chunk::{Chunk, FunctionCall, Part};
 use crate::wire::gemini::reply::frame::Piece;
 use crate::wire::gemini::reply::said::Said;
 use crate::wire::gemini::reply::usage::Totals;
+use crate::wire::json;
 use crate::wire::reply::{Call, Leg, Search};
 
 #[derive(Debug, Default)]
@@ -23,6 +27,40 @@ pub(super) struct Current {
     called: bool,
     /// Has usage been written?
     pub(super) counted: bool,
+    /// A call of `call_tool` became the agent's own.
+    unwraps: bool,
+}
+
+/// Names that the agent must not see.
+#[derive(Debug, Default)]
+pub(super) struct Hidden {
+    /// Empty: searching is off.
+    pub(super) find_tools: String,
+    pub(super) dispatch: Option<Arc<Dispatch>>,
+}
+
+/// What the agent sees of a call.
+#[derive(Debug, PartialEq, Eq)]
+enum Seen {
+    AsItIs,
+    As(Native),
+    Not,
+}
+
+impl Hidden {
+    fn seen(&self, call: &FunctionCall<'_>) -> Seen {
+        match &self.dispatch {
+            _ if call.name == self.find_tools => Seen::Not,
+            Some(dispatch) if call.name == dispatch.name => dispatch.unwrapped(call.args).map_or(Seen::Not, Seen::As),
+            _ => Seen::AsItIs,
+        }
+    }
+
+    /// Could JSON that broke off tell of a hidden name?
+    pub(super) fn may_be_told(&self, bytes: &[u8]) -> bool {
+        json::may_name(bytes, &self.find_tools)
+            || self.dispatch.as_ref().is_some_and(|dispatch| json::may_name(bytes, &dispatch.name))
+    }
 }
 
 /// What happens to a leg behind its end, and whether its text goes out.
@@ -45,15 +83,25 @@ impl Current {
     }
 
     /// Notes what the chunk says.
-    pub(super) fn observe(&mut self, chunk: &Chunk<'_>, find_tools: &str) {
+    pub(super) fn observe(&mut self, chunk: &Chunk<'_>, hidden: &Hidden) {
         for part in &chunk.parts {
             self.said.push(part);
             if let Some(call) = &part.call {
                 let id = call.id.to_string();
-                if call.name == find_tools {
-                    self.told.searches.push(Search { id, query: call.query() });
-                } else {
-                    self.told.calls.push(Call { id, name: call.name.to_string(), arguments: call.args.to_owned() });
+                match hidden.seen(call) {
+                    Seen::AsItIs => {
+                        self.told.calls.push(Call { id, name: call.name.to_string(), arguments: call.args.to_owned() });
+                    }
+                    Seen::As(Native { name, arguments }) => {
+                        self.unwraps = true;
+                        self.told.calls.push(Call { id, name, arguments });
+                    }
+                    Seen::Not => {
+                        let searches = call.name == hidden.find_tools;
+                        self.told.misled.extend((!searches).then_some(self.told.searches.len()));
+                        let query = call.query().filter(|_| searches);
+                        self.told.searches.push(Search { id, query });
+                    }
                 }
             } else if let Some(text) = &part.text {
                 let heard = if part.thought { &mut self.reasoning } else { &mut self.text };
@@ -75,8 +123,8 @@ impl Current {
     ///
     /// Of parallel calls only the first is signed. When that one is hidden its signature goes to the first call that
     /// is not, so that the agent's echo is one of a signed step (not verified against the provider).
-    pub(super) fn visible(&mut self, parts: &[Part<'_>], find_tools: &str, then: Then) -> Option<Vec<String>> {
-        if then == Then::Ends && !self.searches() {
+    pub(super) fn visible(&mut self, parts: &[Part<'_>], hidden: &Hidden, then: Then) -> Option<Vec<String>> {
+        if then == Then::Ends && !self.searches() && !self.unwraps {
             self.called |= parts.iter().any(|part| part.call.is_some());
             return None;
         }
@@ -92,7 +140,8 @@ impl Current {
                 }
                 continue;
             };
-            if call.name == find_tools {
+            let seen = hidden.seen(call);
+            if seen == Seen::Not {
                 changed = true;
                 if !self.called && self.signature.is_none() {
                     self.signature = part.signature.map(str::to_owned);
@@ -101,8 +150,12 @@ impl Current {
             }
             let moved = self.signature.take().filter(|_| part.signature.is_none() && !self.called);
             self.called = true;
-            changed |= moved.is_some();
-            visible.push(moved.map_or_else(|| part.raw.to_owned(), |signature| part.signed(&signature)));
+            changed |= moved.is_some() || seen != Seen::AsItIs;
+            let mut shown = part.raw.to_owned();
+            if let Seen::As(native) = &seen {
+                shown = part.renamed(native);
+            }
+            visible.push(moved.map_or_else(|| shown.clone(), |signature| Part::signed(&shown, &signature)));
         }
         changed.then_some(visible)
     }

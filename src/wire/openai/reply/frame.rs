@@ -2,6 +2,7 @@
 //! anew when a reply is spliced. NOT the order of frames, NOT when they leave.
 
 use super::heard::{Heard, REASONING, Whose};
+use super::hidden::Hidden;
 use super::past::Past;
 use crate::wire::json::{self, Object};
 use crate::wire::members::Members;
@@ -57,7 +58,7 @@ pub(super) struct Splice<'a> {
 
 impl Frame {
     /// Reads a frame into the leg.
-    pub(super) fn read(bytes: Vec<u8>, find_tools: &str, past: &mut Past, heard: &mut Heard) -> Self {
+    pub(super) fn read(bytes: Vec<u8>, hidden: &Hidden, past: &mut Past, heard: &mut Heard) -> Self {
         let mut frame = Self {
             kind: Kind::Other,
             content: String::new(),
@@ -69,15 +70,15 @@ impl Frame {
             bytes,
         };
         if let Some(data) = sse::data(&frame.bytes).and_then(|data| String::from_utf8(data).ok()) {
-            frame.note(&data, find_tools, past, heard);
+            frame.note(&data, hidden, past, heard);
         }
         frame
     }
 
-    fn note(&mut self, data: &str, find_tools: &str, past: &mut Past, heard: &mut Heard) {
+    fn note(&mut self, data: &str, hidden: &Hidden, past: &mut Past, heard: &mut Heard) {
         if data.trim() == "[DONE]" {
             self.kind = Kind::Done;
-            return heard.settle(find_tools);
+            return heard.settle(hidden);
         }
         let Some(top) = Object::parse(data) else { return };
         let choices = top.find("choices").and_then(json::elements);
@@ -105,13 +106,13 @@ impl Frame {
             reasoning.clone_into(&mut self.reasoning);
             for call in delta.find("tool_calls").and_then(json::elements).unwrap_or_default() {
                 let empty = Object(Vec::new());
-                self.fragments.push(heard.fragment(&Object::of(call).unwrap_or(empty), find_tools));
+                self.fragments.push(heard.fragment(&Object::of(call).unwrap_or(empty), hidden));
             }
         }
         if let Some(finish) = choice.text("finish_reason").filter(|finish| !finish.is_empty()) {
             heard.finish = Some(finish.into_owned());
             self.finish = true;
-            heard.settle(find_tools);
+            heard.settle(hidden);
         }
     }
 
@@ -210,6 +211,10 @@ impl Splice<'_> {
         let called = self.heard.calls.get(call).filter(|called| called.whose == Whose::Agents)?;
         let mut written = Members::of(fragment);
         written.set("index", called.slot?.to_string());
+        if let Some(native) = &called.native {
+            // Its arguments are whole only at its end: the first fragment says it all.
+            written.set("function", first.then(|| native.json())?);
+        }
         if first {
             if let Some(signature) = self.heard.moved_signature().filter(|_| self.heard.first_own() == Some(call)) {
                 written.set("extra_content", signature.to_owned());

@@ -2,7 +2,9 @@
 //! own spelling. From it come the leg's report and the message the provider must
 //! see again. NOT what the client was shown of it, except as a note of how much.
 
+use super::hidden::Hidden;
 use super::usage::Usages;
+use crate::wire::dispatch::Native;
 use crate::wire::json::{self, Object};
 use crate::wire::query::query;
 use crate::wire::reply::{Call, Leg, Search};
@@ -32,6 +34,8 @@ pub(super) enum Whose {
     #[default]
     Unknown,
     Agents,
+    /// A `call_tool` whose arguments are not whole: it becomes the agent's, or ours where they are broken.
+    Wrapped,
     Ours,
 }
 
@@ -49,6 +53,8 @@ pub(super) struct Called {
     /// Members that have no meaning here and must survive (signatures).
     extras: Vec<(String, String)>,
     function_extras: Vec<(String, String)>,
+    /// What the agent sees of a `call_tool`.
+    pub(super) native: Option<Native>,
     /// The number under which the client knows it.
     pub(super) slot: Option<usize>,
 }
@@ -72,14 +78,14 @@ impl Heard {
     }
 
     /// Takes a fragment of a call, or a whole one; returns which call it belongs to and whether it is its first.
-    pub(super) fn fragment(&mut self, fragment: &Object<'_>, find_tools: &str) -> (usize, bool) {
+    pub(super) fn fragment(&mut self, fragment: &Object<'_>, hidden: &Hidden) -> (usize, bool) {
         let id = fragment.text("id").unwrap_or_default();
         let index = fragment.find("index").and_then(|raw| raw.get().parse().ok());
         let function = fragment.find("function").and_then(Object::of).unwrap_or(Object(Vec::new()));
         let name = function.text("name").unwrap_or_default();
         let known = self.belongs(index, &id, &name);
         if known.is_none_or(|at| at + 1 != self.calls.len()) {
-            self.settle(find_tools);
+            self.settle(hidden);
         }
         let at = known.unwrap_or(self.calls.len());
         if known.is_none() {
@@ -87,7 +93,7 @@ impl Heard {
         }
         if let Some(call) = self.calls.get_mut(at) {
             call.take(fragment, &function, &id, &name);
-            call.judge(find_tools, known.is_some() && (name.is_empty() || name == call.name));
+            call.judge(hidden, known.is_some() && (name.is_empty() || name == call.name));
         }
         (at, known.is_none())
     }
@@ -122,15 +128,22 @@ impl Heard {
         (!another).then(|| self.calls.len() - 1)
     }
 
-    /// No name grows any more: whoever is not known yet is known now.
-    pub(super) fn settle(&mut self, find_tools: &str) {
+    /// No call grows any more: whoever is not known yet is known now.
+    pub(super) fn settle(&mut self, hidden: &Hidden) {
         for call in &mut self.calls {
             if call.whose == Whose::Unknown {
-                // Custom calls have no name here, and where searching is off nothing is ours.
-                let ours = !find_tools.is_empty() && call.name == find_tools;
-                call.whose = if ours { Whose::Ours } else { Whose::Agents };
+                call.whose = hidden.whose(&call.name);
+            }
+            if call.whose == Whose::Wrapped {
+                call.native = hidden.unwrapped(&text::decoded(&call.arguments));
+                call.whose = if call.native.is_some() { Whose::Agents } else { Whose::Ours };
             }
         }
+    }
+
+    /// Is there anything that the client must see otherwise than it came?
+    pub(super) fn altered(&self) -> bool {
+        self.searched() || self.calls.iter().any(|call| call.native.is_some())
     }
 
     pub(super) fn searched(&self) -> bool {
@@ -168,16 +181,19 @@ impl Heard {
 
     pub(super) fn own_calls(&self) -> Vec<Call> {
         let own = self.calls.iter().filter(|call| call.whose == Whose::Agents);
-        own.map(|call| Call {
-            id: call.id.clone(),
-            name: call.name.clone(),
-            arguments: text::decoded(&call.arguments).into_owned(),
+        own.map(|call| {
+            let id = call.id.clone();
+            match call.native.clone() {
+                Some(Native { name, arguments }) => Call { id, name, arguments },
+                None => Call { id, name: call.name.clone(), arguments: text::decoded(&call.arguments).into_owned() },
+            }
         })
         .collect()
     }
 
-    pub(super) fn leg(&self) -> Leg {
+    pub(super) fn leg(&self, hidden: &Hidden) -> Leg {
         let ours = self.calls.iter().filter(|call| call.whose == Whose::Ours);
+        let misled = ours.clone().enumerate().filter(|(_, call)| call.name != hidden.find_tools);
         Leg {
             complete: self.finish.is_some(),
             failed: self.failed,
@@ -185,6 +201,7 @@ impl Heard {
             searches: ours
                 .map(|call| Search { id: call.id.clone(), query: query(&text::decoded(&call.arguments)) })
                 .collect(),
+            misled: misled.map(|(at, _)| at).collect(),
             calls: self.own_calls(),
             spoke: !self.shown_content.is_empty(),
             usage: self.usage.normalised(),
@@ -239,14 +256,14 @@ impl Called {
     }
 
     /// Whose is it, as far as its name tells? `named`: this fragment brought nothing new to the name.
-    fn judge(&mut self, find_tools: &str, named: bool) {
+    fn judge(&mut self, hidden: &Hidden, named: bool) {
         if self.whose != Whose::Unknown {
             return;
         }
-        if !find_tools.starts_with(&self.name) {
+        if !hidden.may_start(&self.name) {
             self.whose = Whose::Agents;
         } else if !self.name.is_empty() && (named || !self.arguments.is_empty()) {
-            self.whose = if self.name == find_tools { Whose::Ours } else { Whose::Agents };
+            self.whose = hidden.whose(&self.name);
         }
     }
 

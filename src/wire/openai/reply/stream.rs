@@ -7,14 +7,14 @@ use std::collections::VecDeque;
 
 use super::frame::{Frame, Kind, Part, Splice};
 use super::heard::{Heard, Whose};
+use super::hidden::Hidden;
 use super::past::Past;
-use crate::wire::json;
 use crate::wire::reply::{Leg, Progress};
 use crate::wire::sse::{self, Splitter};
 
 #[derive(Debug, Default)]
 pub(super) struct Stream {
-    find_tools: String,
+    pub(super) hidden: Hidden,
     hold_text: bool,
     splitter: Splitter,
     pub(super) past: Past,
@@ -34,7 +34,7 @@ pub(super) struct Stream {
 
 impl Stream {
     pub(super) fn new(find_tools: &str, hold_text: bool) -> Self {
-        Self { find_tools: find_tools.to_owned(), hold_text, ..Self::default() }
+        Self { hidden: Hidden::new(find_tools), hold_text, ..Self::default() }
     }
 
     pub(super) fn feed(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Progress {
@@ -53,10 +53,10 @@ impl Stream {
         if !rest.is_empty() && (self.whole(&rest) || !self.unsafe_to_show(&rest)) {
             self.take(rest);
         }
-        self.heard.settle(&self.find_tools);
+        self.heard.settle(&self.hidden);
         self.drain_all(&mut out);
         self.pending.append(&mut out);
-        self.past.end(&mut self.heard)
+        self.past.end(&mut self.heard, &self.hidden)
     }
 
     pub(super) fn next_leg(&mut self) {
@@ -75,7 +75,7 @@ impl Stream {
     }
 
     pub(super) fn fail(&mut self, error: &str, out: &mut Vec<u8>) {
-        self.heard.settle(&self.find_tools);
+        self.heard.settle(&self.hidden);
         let mut freed = Vec::new();
         self.drain_all(&mut freed);
         self.pending.append(&mut freed);
@@ -93,7 +93,7 @@ impl Stream {
         if self.line_end.is_none() {
             self.line_end = Some(sse::line_end(&bytes));
         }
-        let frame = Frame::read(bytes, &self.find_tools, &mut self.past, &mut self.heard);
+        let frame = Frame::read(bytes, &self.hidden, &mut self.past, &mut self.heard);
         self.ended |= frame.kind == Kind::Done;
         self.queue.push_back(frame);
     }
@@ -115,7 +115,7 @@ impl Stream {
     /// May the frame leave as far as it is known?
     fn judged(&self, frame: &Frame) -> bool {
         let whose = |call: &usize| self.heard.calls.get(*call).map_or(Whose::Agents, |call| call.whose);
-        let named = frame.fragments.iter().all(|(call, _)| whose(call) != Whose::Unknown);
+        let named = frame.fragments.iter().all(|(call, _)| !matches!(whose(call), Whose::Unknown | Whose::Wrapped));
         let known = self.heard.finish.is_some() || self.heard.failed || self.ended || self.heard.searched();
         named && (!self.hold_text || !frame.speaks() || known || self.heard.first_own().is_some())
     }
@@ -131,7 +131,7 @@ impl Stream {
         }
         let searched = self.heard.searched();
         let ends = frame.finish || matches!(frame.kind, Kind::Choiceless | Kind::Done);
-        if self.past.legs == 0 && !searched {
+        if self.past.legs == 0 && !self.heard.altered() {
             self.show(&frame);
             out.extend_from_slice(&frame.bytes);
         } else if !searched || frame.kind == Kind::Other {
@@ -179,7 +179,7 @@ impl Stream {
 
     /// Could half a frame show the client what is hidden from it? Where nothing was spliced it leaves as it came.
     fn unsafe_to_show(&self, rest: &[u8]) -> bool {
-        self.past.legs > 0 || self.heard.searched() || json::may_name(rest, &self.find_tools)
+        self.past.legs > 0 || self.heard.altered() || self.hidden.may_be_told(rest)
     }
 
     /// A last frame without its blank line gets one, since another follows.

@@ -2,6 +2,7 @@
 //! client was spared taken out and what earlier legs said put in front. NOT streams.
 
 use super::heard::{Heard, REASONING, Whose};
+use super::hidden::Hidden;
 use super::past::Past;
 use crate::wire::json::{self, Object};
 use crate::wire::members::Members;
@@ -10,7 +11,7 @@ use crate::wire::text;
 
 #[derive(Debug, Default)]
 pub(super) struct Whole {
-    find_tools: String,
+    pub(super) hidden: Hidden,
     hold_text: bool,
     body: Vec<u8>,
     /// The body is an object.
@@ -21,7 +22,7 @@ pub(super) struct Whole {
 
 impl Whole {
     pub(super) fn new(find_tools: &str, hold_text: bool) -> Self {
-        Self { find_tools: find_tools.to_owned(), hold_text, ..Self::default() }
+        Self { hidden: Hidden::new(find_tools), hold_text, ..Self::default() }
     }
 
     pub(super) fn feed(&mut self, bytes: &[u8]) {
@@ -42,7 +43,7 @@ impl Whole {
             self.heard.shown_reasoning =
                 self.heard.reasoning.as_ref().map(|(_, reasoning)| reasoning.clone()).unwrap_or_default();
         }
-        self.past.end(&mut self.heard)
+        self.past.end(&mut self.heard, &self.hidden)
     }
 
     pub(super) fn next_leg(&mut self) {
@@ -52,13 +53,13 @@ impl Whole {
     }
 
     pub(super) fn close(&mut self, out: &mut Vec<u8>) {
-        let untouched = self.past.legs == 0 && !self.heard.searched();
+        let untouched = self.past.legs == 0 && !self.heard.altered();
         let written =
             if untouched { None } else { std::str::from_utf8(&self.body).ok().and_then(|body| self.write(body)) };
         match written {
             Some(body) => out.extend_from_slice(body.as_bytes()),
             // It broke off, perhaps within the call that is hidden.
-            None if !self.readable && json::may_name(&self.body, &self.find_tools) => {}
+            None if !self.readable && self.hidden.may_be_told(&self.body) => {}
             None => out.extend_from_slice(&self.body),
         }
         self.body.clear();
@@ -80,7 +81,7 @@ impl Whole {
         for call in message.find("tool_calls").and_then(json::elements).unwrap_or_default() {
             self.heard.call(&Object::of(call).unwrap_or(Object(Vec::new())));
         }
-        self.heard.settle(&self.find_tools);
+        self.heard.settle(&self.hidden);
     }
 
     /// The body of the last leg, as the body of all; `None` when it is not such a body.
@@ -116,23 +117,27 @@ impl Whole {
 
     /// The agent's own calls stay, each in its own bytes.
     fn calls(&self, message: &Object<'_>, said: &mut Members<'_>) {
-        if !self.heard.searched() {
+        if !self.heard.altered() {
             return;
         }
         let elements = message.find("tool_calls").and_then(json::elements).unwrap_or_default();
         let own =
             elements.iter().zip(&self.heard.calls).enumerate().filter(|(_, (_, call))| call.whose == Whose::Agents);
         let kept: Vec<String> = own
-            .map(|(at, (raw, _))| {
+            .filter_map(|(at, (raw, called))| {
                 let moved = self.heard.moved_signature().filter(|_| self.heard.first_own() == Some(at));
-                match (moved, Object::of(raw)) {
-                    (Some(signature), Some(call)) => {
-                        let mut signed = Members::of(&call);
-                        signed.set("extra_content", signature.to_owned());
-                        signed.json()
-                    }
-                    _ => raw.get().to_owned(),
+                if moved.is_none() && called.native.is_none() {
+                    return Some(raw.get().to_owned());
                 }
+                let call = Object::of(raw)?;
+                let mut written = Members::of(&call);
+                if let Some(signature) = moved {
+                    written.set("extra_content", signature.to_owned());
+                }
+                if let Some(native) = &called.native {
+                    written.set("function", native.json());
+                }
+                Some(written.json())
             })
             .collect();
         if kept.is_empty() {
