@@ -2,7 +2,7 @@
 //! and readable side by side. The files of `tests/wire/openai` are the cases:
 //!
 //! * `x.json`: the body of a request, rewritten as [`openai::request`] says, and with its tools declared in messages
-//!   as [`openai::declaring`] says;
+//!   as [`openai::declaring`] and [`openai::dispatching`] say;
 //! * `x.sse`, `x.whole`: the legs of a reply, cut at lines `=== leg`.
 //!
 //! A new case is a new file; `INSTA_UPDATE=always` writes its snapshot.
@@ -10,6 +10,7 @@
 mod openai {
     use std::path::{Path, PathBuf};
 
+    use packlight::wire::dispatch::Dispatch;
     use packlight::wire::reply::Framing;
     use packlight::wire::request::{Answer, Declaration, Exchange, FindTools, Place, Restored, Rewrite, Slot};
     use packlight::wire::view::{Role, ToolKind};
@@ -23,6 +24,11 @@ mod openai {
     #[test]
     fn requests_that_declare_in_messages() {
         each("json", ".append", declaring);
+    }
+
+    #[test]
+    fn requests_that_dispatch() {
+        each("json", ".dispatch", dispatching);
     }
 
     #[test]
@@ -51,11 +57,37 @@ mod openai {
         let rewrite = Rewrite {
             block: &block,
             find_tools: Some(&find_tools),
-            declared: &[],
             restored: &restored,
             appended: &[exchange("", "")],
             max_tokens: Some(1024),
+            ..Rewrite::default()
         };
+        let written = Format::OpenAi.rewrite(body, &view, &rewrite);
+        Format::OpenAi.view(written.as_bytes(), "/v1/chat/completions").expect("a request again");
+        written
+    }
+
+    /// As [`request`] without its searches, and `call_tool` stands for every function that is not bound.
+    fn dispatching(body: &str) -> String {
+        let view = Format::OpenAi.view(body.as_bytes(), "/v1/chat/completions").expect("view");
+        let tools = view.tools.iter().enumerate();
+        let bound: Vec<usize> =
+            tools.filter(|(at, tool)| tool.kind == ToolKind::Fixed || at % 2 == 1).map(|(at, _)| at).collect();
+        let block: Vec<Slot> = bound.iter().map(|at| Slot::Roster(*at)).chain([Slot::FindTools]).collect();
+        let find_tools = FindTools { name: "find_tools".into(), description: "Finds tools".into() };
+        let names = |kept: &dyn Fn(usize) -> bool| {
+            let functions =
+                view.tools.iter().enumerate().filter(|(at, tool)| tool.kind == ToolKind::Function && kept(*at));
+            functions.map(|(_, tool)| tool.name.to_string()).collect()
+        };
+        let dispatch = Dispatch {
+            name: "call_tool".into(),
+            description: "Calls \"them\"".into(),
+            known: names(&|_| true),
+            declared: names(&|at| bound.contains(&at)),
+        };
+        let rewrite =
+            Rewrite { block: &block, find_tools: Some(&find_tools), dispatch: Some(&dispatch), ..Rewrite::default() };
         let written = Format::OpenAi.rewrite(body, &view, &rewrite);
         Format::OpenAi.view(written.as_bytes(), "/v1/chat/completions").expect("a request again");
         written
@@ -88,7 +120,7 @@ mod openai {
             declared: &declared,
             restored: &restored,
             appended: &[exchange("", "")],
-            max_tokens: None,
+            ..Rewrite::default()
         };
         let written = Format::OpenAi.rewrite(body, &view, &rewrite);
         Format::OpenAi.view(written.as_bytes(), "/v1/chat/completions").expect("a request again");

@@ -7,8 +7,8 @@ use std::ops::Range;
 
 use sha2::{Digest, Sha256};
 
-use crate::wire::anthropic::marks;
 use super::transcript::Transcript;
+use crate::wire::anthropic::marks;
 use crate::wire::reply::Call;
 use crate::wire::request::{Exchange, Restored};
 use crate::wire::view::{ChatView, MessageView, Role};

@@ -302,7 +302,7 @@ impl Conversation {
             declared: block.declared(),
             restored,
             appended,
-            max_tokens: None,
+            ..Rewrite::default()
         };
         Format::OpenAi.rewrite(body, view, &rewrite)
     }

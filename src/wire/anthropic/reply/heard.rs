@@ -88,6 +88,7 @@ impl Heard {
     pub(super) fn leg(&self) -> Leg {
         let searches = self.blocks.iter().filter(|block| block.ours);
         Leg {
+            misled: Vec::new(),
             complete: self.finish.is_some(),
             failed: self.failed,
             finish: self.finish.clone(),
