@@ -27,6 +27,8 @@ pub(crate) enum Command {
     Eval(Eval),
     /// Say what decision logs come to: recall in shadow, savings against the holdout, what to change
     Report(Report),
+    /// Say what each way of narrowing would have cost on recorded or made-up traffic, prompt cache simulated
+    Replay(Replay),
     /// Ask a running sidecar whether it is well (exit code 0 or 1; for a container's HEALTHCHECK)
     Health(Health),
     /// Learn from one's own requests which tools they need, and keep what was learnt if it helps
@@ -191,6 +193,35 @@ pub(crate) struct Report {
     /// `max_retrieved_tools` of the sidecar that wrote them
     #[arg(long, value_name = "NUMBER", default_value_t = 12, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=64))]
     pub k: usize,
+    /// Write a page with charts to this file
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// For a machine
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Replay {
+    /// Logs that `log.decisions` wrote, or captured request bodies, one a line, in the order of time
+    #[arg(value_name = "LOG", required_unless_present_any = ["synthetic", "grid"], num_args = 1..)]
+    pub logs: Vec<PathBuf>,
+    /// Made-up traffic instead, such as `turns=6,calls=8,roster=12000,bound=4700,system=1500,step=400,expansions=2,ratio=.10`
+    /// (also core, found, needs, cache=on|off, conversations, pause); an empty text is that of the documentation
+    #[arg(long, value_name = "KEY=NUMBER,…", conflicts_with_all = ["logs", "grid"])]
+    pub synthetic: Option<String>,
+    /// The model of made-up traffic, for its price, or of captured requests that name none (Gemini)
+    #[arg(long, value_name = "NAME")]
+    pub model: Option<String>,
+    /// Choose and play a policy for each of 3,000 shapes of traffic
+    #[arg(long, conflicts_with = "logs")]
+    pub grid: bool,
+    /// A provider that does not cache
+    #[arg(long)]
+    pub no_cache: bool,
+    /// The configuration of the sidecar: prices, limits
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
     /// Write a page with charts to this file
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,

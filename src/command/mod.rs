@@ -8,6 +8,7 @@ pub(crate) mod failure;
 pub(crate) mod health;
 pub(crate) mod lint;
 mod logging;
+pub(crate) mod replay;
 pub(crate) mod report;
 mod runtime;
 pub(crate) mod serve;

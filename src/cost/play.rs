@@ -78,6 +78,8 @@ pub struct Sum {
     pub output: u64,
     /// Requests that were narrowed.
     pub narrowed: u64,
+    /// Turns that needed tools which were not bound, where that changed anything.
+    pub needed: u64,
 }
 
 /// One policy and its provider.
@@ -156,12 +158,13 @@ impl Player {
     }
 
     /// Chooses what is bound in this turn.
-    fn turn(&self, talk: &mut Conversation, step: &Step, expired: bool) {
+    fn turn(&mut self, talk: &mut Conversation, step: &Step, expired: bool) {
         if self.policy == Policy::Full || (step.ranking.is_empty() && !talk.begun) {
             return;
         }
         let best: Vec<u64> = step.ranking.iter().copied().take(self.limits.retrieved).collect();
-        let served = |talk: &Conversation| best.iter().take(self.limits.need).all(|tool| talk.has(*tool));
+        let need = self.limits.need;
+        let served = |talk: &Conversation| best.iter().take(need).all(|tool| talk.has(*tool));
         if !talk.begun || (expired && !best.is_empty() && self.policy != Policy::FirstTurn) {
             talk.begin(self.policy, &best, &step.roster);
             return;
@@ -178,6 +181,7 @@ impl Player {
                 talk.added.retain(|tool| !passing.contains(tool));
                 talk.append(&called);
                 if !served(talk) {
+                    self.sum.needed += 1;
                     talk.append(&best);
                 }
                 let always =
@@ -188,11 +192,13 @@ impl Player {
             }
             Policy::Growing => {
                 if !served(talk) {
+                    self.sum.needed += 1;
                     talk.append(&best);
                 }
             }
             Policy::Append => {
                 if !served(talk) {
+                    self.sum.needed += 1;
                     talk.declare(&best, 0, &step.roster);
                 }
             }

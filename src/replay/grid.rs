@@ -3,7 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use comfy_table::{CellAlignment, Table, presets};
+use serde::Serialize;
+
 use super::synthetic::Synthetic;
+use crate::chart::number::percent;
 use crate::cost::cache::Read;
 use crate::cost::policy::{Able, Policy, Traffic, choose};
 
@@ -84,7 +88,7 @@ fn fill(cells: &mut Vec<Cell>, shape: Traffic, able: Able, played: &mut BTreeMap
 }
 
 /// What a set of cells comes to.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Summary {
     pub cells: usize,
     pub median: f64,
@@ -92,17 +96,47 @@ pub struct Summary {
     /// Cells that cost over 2 % more than the full roster.
     pub losing: usize,
     /// How often each policy was chosen.
-    pub chosen: BTreeMap<Policy, usize>,
+    pub chosen: BTreeMap<&'static str, usize>,
+}
+
+/// A summary and what it is of.
+#[derive(Debug, Clone, Serialize)]
+pub struct Figures {
+    pub models: &'static str,
+    pub chosen_by: &'static str,
+    pub cells: &'static str,
+    #[serde(rename = "figures")]
+    pub summary: Summary,
 }
 
 impl Summary {
+    /// The figures of one kind of models: by who chooses, and which cells.
+    pub fn figures(models: &'static str, cells: &[Cell]) -> Vec<Figures> {
+        let mut all = Vec::new();
+        let kinds: [(&'static str, fn(&Cell) -> bool); 4] = [
+            ("all", |_| true),
+            ("cache on", |cell| cell.cached),
+            ("cache off", |cell| !cell.cached),
+            ("no searches", |cell| cell.traffic.expansions < 1.0),
+        ];
+        let who: [(&'static str, fn(&Cell) -> Chosen); 2] =
+            [("who knows the traffic", |cell| cell.known), ("who knows price and roster", |cell| cell.blind)];
+        for (chosen_by, of) in who {
+            for (name, kind) in kinds {
+                let summary = Self::of(cells.iter().filter(|cell| kind(cell)).map(of));
+                all.push(Figures { models, chosen_by, cells: name, summary });
+            }
+        }
+        all
+    }
+
     pub fn of(chosen: impl Iterator<Item = Chosen>) -> Self {
         let chosen: Vec<Chosen> = chosen.collect();
         let mut changes: Vec<f64> = chosen.iter().map(|chosen| chosen.change).collect();
         changes.sort_by(f64::total_cmp);
         let mut counts = BTreeMap::new();
         for chosen in &chosen {
-            *counts.entry(chosen.policy).or_default() += 1;
+            *counts.entry(chosen.policy.label()).or_default() += 1;
         }
         Self {
             cells: chosen.len(),
@@ -112,4 +146,42 @@ impl Summary {
             chosen: counts,
         }
     }
+}
+
+/// For a machine.
+pub fn json(figures: &[Figures]) -> String {
+    serde_json::to_string_pretty(figures).unwrap_or_default()
+}
+
+/// For a person.
+pub fn text(figures: &[Figures]) -> String {
+    let mut out = format!(
+        "turns {TURNS:?}, requests a turn {CALLS:?}, growth {STEPS:?}, searches {EXPANSIONS:?}, ratios {RATIOS:?}, cache on \
+         and off.\nInput cost against the full roster of the policy that is chosen:\n"
+    );
+    for models in figures.chunk_by(|a, b| a.models == b.models) {
+        let mut table = Table::new();
+        table.load_preset(presets::NOTHING);
+        table.set_header(["chosen by", "cells", "number", "median", "worst", "over +2 %", "policies"]);
+        for Figures { chosen_by, cells, summary, .. } in models {
+            let chosen: Vec<String> =
+                summary.chosen.iter().map(|(policy, count)| format!("{policy} {count}")).collect();
+            table.add_row([
+                (*chosen_by).to_owned(),
+                (*cells).to_owned(),
+                summary.cells.to_string(),
+                percent(summary.median),
+                percent(summary.worst),
+                summary.losing.to_string(),
+                chosen.join(", "),
+            ]);
+        }
+        for column in table.column_iter_mut().skip(2).take(4) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+        let name = models.first().map_or("", |figures| figures.models);
+        let lines = table.lines().map(|line| line.trim_end().to_owned() + "\n").collect::<String>();
+        out.push_str(&format!("\n{name}\n{lines}"));
+    }
+    out
 }
