@@ -1,7 +1,17 @@
 //! What policies cost: the simulation against the figures that are known, the choice against the simulation.
 
-use packlight::cost::policy::{Able, Policy, Traffic, estimate};
+use std::io::Write;
+use std::path::Path;
+use std::process::Command;
+
+use packlight::config::Config;
+use packlight::cost::play::{Limits, Step, Tool};
+use packlight::cost::policy::{ALL, Able, Policy, Traffic, estimate};
+use packlight::decision::{Called, Decision, Roster, Scored, ToolTokens};
+use packlight::replay::captured::Captured;
+use packlight::replay::findings::Findings;
 use packlight::replay::grid::{self, Cell, Summary};
+use packlight::replay::models::{Models, Settings};
 use packlight::replay::synthetic::Synthetic;
 
 const APPEND: Able = Able { append: true, dispatch: false };
@@ -89,4 +99,115 @@ fn what_is_wrong_with_a_description_of_traffic_is_said() {
     assert!(wrong("speed=1").starts_with("there is no `speed`, only turns, calls,"));
     let read = Synthetic::read("turns=2, calls=3,cache=off,ratio=.05").expect("traffic");
     assert_eq!((read.traffic.turns, read.traffic.ratio, read.steps().len()), (2.0, 1.0, 6));
+}
+
+/// A log of made-up traffic comes to what the traffic itself comes to; what is no record is counted and passed over.
+#[tokio::test]
+async fn a_log_is_played_as_what_it_is_a_log_of() {
+    let traffic = Traffic { expansions: 2.0, needs: 1.0, ..Traffic::default() };
+    let synthetic = Synthetic { traffic, conversations: 2, ..Synthetic::default() };
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("decisions.jsonl");
+    let mut file = std::fs::File::create(&path).expect("a file");
+    let mut call = 0;
+    for (number, step) in synthetic.steps().iter().enumerate() {
+        call = if step.begins_turn { 1 } else { call + 1 };
+        writeln!(file, "{}", record(step, number == 0, call).line()).expect("written");
+    }
+    writeln!(file, "not a record\n\n{}", Decision { ts: 1.0, ..Decision::default() }.line()).expect("written");
+    drop(file);
+
+    let findings = Findings::of(&played(&path).await);
+    assert_eq!((findings.unreadable, findings.passed.untouched), (1, 1));
+    let model = findings.models.first().expect("one model");
+    assert_eq!((model.model.as_str(), model.requests, model.conversations), ("kimi-k3", 96, 2));
+    for (row, policy) in model.policies.iter().zip(ALL) {
+        let sum = synthetic.play(policy);
+        assert_eq!((row.prompt_tokens, row.extra_legs), (sum.input.prompt, sum.extra_legs), "{policy:?}");
+        assert_eq!(row.cached_tokens, sum.input.cached, "{policy:?}");
+        let dollars = row.usd.expect("a price");
+        assert!((dollars - 3e-6 * row.weighed_tokens).abs() < 0.02, "{policy:?}: output is little here, {dollars}");
+    }
+    assert_eq!((model.cheapest, model.auto), ("append", "append"));
+    let shape = model.shape;
+    assert!((shape.turns - 6.0).abs() < 1e-9 && (shape.growth_tokens - 400.0).abs() < 1.0, "{shape:?}");
+    assert!(findings.text().contains("Use append for this traffic: binding = \"append\""), "{}", findings.text());
+    let page = findings.html();
+    assert!(page.contains("<svg") && page.contains("prefers-color-scheme: dark") && !page.contains("http:"), "{page}");
+    let json: serde_json::Value = serde_json::from_str(&findings.json()).expect("JSON");
+    assert_eq!(json.pointer("/models/0/policies/0/policy"), Some(&serde_json::json!("full")));
+}
+
+/// Bodies as an agent sent them: what a reply called stands in the next.
+#[tokio::test]
+async fn captured_requests_are_played_too() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("bodies.jsonl");
+    let tools = r#"[{"type":"function","function":{"name":"a","description":"Opens the door","parameters":{}}}]"#;
+    let user = r#"{"role":"user","content":"open the door"}"#;
+    let call =
+        r#"{"role":"assistant","tool_calls":[{"id":"1","type":"function","function":{"name":"a","arguments":"{}"}}]}"#;
+    let answer = r#"{"role":"tool","tool_call_id":"1","content":"done"}"#;
+    let body = |messages: &str| format!(r#"{{"model":"kimi-k2.6","tools":{tools},"messages":[{messages}]}}"#);
+    let bodies = format!("{}\n{}\n{{}}\n", body(user), body(&format!("{user},{call},{answer}")));
+    std::fs::write(&path, bodies).expect("written");
+    let findings = Findings::of(&played(&path).await);
+    let model = findings.models.first().expect("one model");
+    assert_eq!((model.model.as_str(), model.requests, model.conversations), ("kimi-k2.6", 2, 1));
+    assert_eq!((model.shape.turns, model.shape.calls, findings.unreadable), (1.0, 2.0, 1));
+    assert_eq!(model.cheapest, "full", "one tool: nothing to narrow");
+}
+
+#[test]
+fn the_command_says_which_policy_to_use() {
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_packlight"));
+        let output = command.arg("replay").args(arguments).output().expect("it runs");
+        (output.status.code(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
+    };
+    let (code, text) = run(&["--synthetic", "expansions=2", "--model", "gemini-2.5-flash"]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("Use dispatch for this traffic: binding = \"dispatch\""), "{text}");
+    let (code, text) = run(&["--synthetic", "turns=none"]);
+    let wrong = "packlight: replay: --synthetic: `turns=none` is no `key=number`, such as turns=6\n";
+    assert_eq!((code, text.as_str()), (Some(1), wrong));
+    assert_eq!(run(&["/nowhere.jsonl"]).0, Some(1));
+    assert_eq!(run(&[]).0, Some(64));
+}
+
+async fn played(path: &Path) -> Models {
+    let config = Config::default();
+    let mut models = Models::new(Settings {
+        prices: config.prices.clone(),
+        limits: Limits::default(),
+        cached: true,
+        life: None,
+        append: Box::new(|model| model.starts_with("kimi-k3")),
+    });
+    let mut captured = Captured::new(&config.narrow, "", Box::new(|| panic!("nothing here is ranked")));
+    models.log(path, &mut captured, &mut |_| {}).await.expect("read");
+    models
+}
+
+fn record(step: &Step, first: bool, call: usize) -> Decision {
+    let name = |id: &u64| format!("t{id}");
+    let sizes = |tool: &Tool| ToolTokens { name: name(&tool.id), tokens: tool.tokens, always: tool.always };
+    Decision {
+        ts: 1.0 + step.at.as_secs_f64(),
+        conversation: format!("c{}", step.conversation),
+        turn: 1,
+        call,
+        model: "kimi-k3".to_owned(),
+        status: 200,
+        history_tokens: step.history,
+        roster: Roster {
+            hash: "r".to_owned(),
+            find_tools_tokens: step.roster.find_tools,
+            tool_tokens: if first { step.roster.tools.iter().map(sizes).collect() } else { Vec::new() },
+            ..Roster::default()
+        },
+        selection: step.ranking.iter().map(|id| Scored { name: name(id), score: 0.5 }).collect(),
+        called: step.called.iter().map(|id| Called { name: name(id), ..Called::default() }).collect(),
+        ..Decision::default()
+    }
 }

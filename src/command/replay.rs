@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::sync::Arc;
 
+use globset::{Glob, GlobSetBuilder};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use packlight::config::Config;
 use packlight::cost::play::Limits;
@@ -60,6 +61,12 @@ async fn play(arguments: &Replay, config: Config) -> Result<(), Failure> {
 
 fn settings(arguments: &Replay, config: &Config) -> Settings {
     let narrow = &config.narrow;
+    // Every one was parsed as a glob with the configuration.
+    let mut append = GlobSetBuilder::new();
+    for glob in narrow.append_models.iter().filter_map(|glob| Glob::new(glob).ok()) {
+        append.add(glob);
+    }
+    let append = append.build().unwrap_or_default();
     Settings {
         prices: config.prices.clone(),
         limits: Limits {
@@ -71,7 +78,7 @@ fn settings(arguments: &Replay, config: &Config) -> Settings {
         },
         cached: !arguments.no_cache,
         life: None,
-        append: Box::new(|model| model.starts_with("kimi-k3")),
+        append: Box::new(move |model| append.is_match(model)),
     }
 }
 

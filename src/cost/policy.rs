@@ -123,7 +123,7 @@ pub struct Able {
 }
 
 /// Through `call_tool` the model does not see a schema where it is used to: dispatch must save this much more.
-const WORTH_A_DETOUR: f64 = 0.98;
+pub const WORTH_A_DETOUR: f64 = 0.98;
 /// Searches cost more when they come late or in a cold cache, and nothing when they do not come: what they are expected
 /// to cost is taken with this much to spare, so that an error does not make narrowing dearer than the full roster.
 const CAUTION: f64 = 1.1;

@@ -10,7 +10,7 @@ use super::ledger::Ledger;
 use super::models::Models;
 use super::read::Passed;
 use crate::chart::number::{count, percent, usd};
-use crate::cost::policy::{Able, Policy, choose};
+use crate::cost::policy::{Able, Policy, WORTH_A_DETOUR, choose};
 
 /// All of it.
 #[derive(Debug, Clone, Serialize)]
@@ -148,9 +148,10 @@ impl Model {
         ];
         let mut cheapest = Policy::Full;
         for (policy, able) in served {
-            // Of equals the first: who narrows and who changes least.
-            if able && (cheapest == Policy::Full || weighed(policy) < weighed(cheapest) * 0.999) && change(policy) < 0.0
-            {
+            // Of equals the first; dispatch, a detour for the model, must save more than the others.
+            let handicap = if policy == Policy::Dispatch { WORTH_A_DETOUR } else { 0.999 };
+            let better = cheapest == Policy::Full || weighed(policy) < weighed(cheapest) * handicap;
+            if able && better && change(policy) < 0.0 {
                 cheapest = policy;
             }
         }
@@ -189,7 +190,7 @@ impl Model {
         let Shape { turns, calls, roster_tokens, bound_tokens, growth_tokens, searches, .. } = self.shape;
         let _ = writeln!(
             out,
-            "{}: {} requests of {} conversations, a cached token costs {:.3} of a fresh one{}",
+            "{}: {} requests, {} conversations, a cached token costs {:.3} of a fresh one{}",
             plain(&self.model),
             count(self.requests as i64),
             count(self.conversations as i64),

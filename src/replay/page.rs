@@ -35,7 +35,7 @@ impl Model {
     fn html(&self, out: &mut String) {
         let _ = writeln!(
             out,
-            "<h2>{}</h2>\n<p>{} requests of {} conversations; a cached token costs {:.3} of a fresh one. Use \
+            "<h2>{}</h2>\n<p>{} requests, {} conversations; a cached token costs {:.3} of a fresh one. Use \
              <strong>{}</strong>: <code>{}</code></p>",
             name(&self.model),
             count(self.requests as i64),
