@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test model sdk redis bench eval fmt lint doc fuzz-smoke clean-sdk
+.PHONY: help demo test model sdk redis prometheus chromium bench eval fmt lint doc fuzz-smoke clean-sdk
 
 PYTHON ?= python3
 CARGO ?= cargo
@@ -29,7 +29,7 @@ demo: model ## show Packlight at work, without a key (the first build takes some
 	$(call say,demo: building in release mode; the first time that takes some minutes)
 	$(CARGO) run --release --quiet -- demo
 
-test: model sdk redis ## all tests: builds what they need, then `cargo test`
+test: model sdk redis prometheus chromium ## all tests: builds what they need, then `cargo test`
 	$(call say,test: cargo test)
 	$(CARGO) test --no-fail-fast
 
@@ -62,6 +62,24 @@ redis: ## make sure that a redis-server is there for tests/redis.rs
 	$(call say,redis: redis-server for the tests of the shared store)
 	$(call package,redis-server,redis-server)
 	@redis-server --version
+
+# A Debian package may bring a service of its own up: nothing of it shall stay.
+prometheus: ## make sure that prometheus and promtool are there for tests/prometheus.rs
+	$(call say,prometheus: prometheus and promtool for the tests of dashboards/)
+	@was=$$(command -v prometheus || true); \
+	if [ -z "$$was" ] && [ "$$(id -u)" = 0 ] && [ ! -e /usr/sbin/policy-rc.d ] && command -v apt-get >/dev/null; then \
+		printf '#!/bin/sh\nexit 101\n' > /usr/sbin/policy-rc.d && chmod +x /usr/sbin/policy-rc.d; \
+		trap 'rm -f /usr/sbin/policy-rc.d' EXIT; \
+		echo "prometheus is missing: apt-get install prometheus"; \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends prometheus >/dev/null; \
+	fi
+	$(call package,promtool,prometheus)
+	@promtool --version 2>&1 | head -1
+
+chromium: ## make sure that a headless Chromium is there for tests/page.rs
+	$(call say,chromium: a headless browser for the tests of the status page)
+	$(call package,chromium,chromium fonts-noto-core)
+	@chromium --version 2>/dev/null
 
 bench: model ## direct against through Packlight, and the embedder (takes some minutes)
 	$(call say,bench: building in release mode)

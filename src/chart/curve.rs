@@ -84,7 +84,7 @@ impl Curve {
         let _ = writeln!(out, "<path class=\"axis\" d=\"M{LEFT} {floor}H{end}\"/>");
         let (x, y) = (f64::midpoint(LEFT, end), HEIGHT - 6.0);
         let _ = writeln!(out, "<text class=\"title middle\" x=\"{x}\" y=\"{y}\">{}</text>", Text(&self.x.title));
-        for (at, what) in &self.marks {
+        for (index, (at, what)) in self.marks.iter().enumerate() {
             let x = across(*at);
             // On the side where there is room.
             let (place, shift) = if x > WIDTH / 2.0 { ("end", -5.0) } else { ("start", 5.0) };
@@ -93,7 +93,7 @@ impl Curve {
                 "<path class=\"mark\" d=\"M{x:.1} {TOP}V{floor}\"/><text class=\"note {place}\" x=\"{:.1}\" \
                  y=\"{:.1}\">{}</text>",
                 x + shift,
-                floor - 8.0,
+                floor - 8.0 - 16.0 * index as f64,
                 Text(what)
             );
         }

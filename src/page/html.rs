@@ -186,7 +186,7 @@ fn arms(out: &mut String, view: &View<'_>) {
     out.push_str(
         "<h2>Today by arm</h2><div class=\"card scroll\"><table class=\"arms\"><thead><tr><th>upstream</th><th>arm</th>",
     );
-    for head in ["requests", "prompt tokens", "cached", "completion", "cost", "per request", "saved (est.)"] {
+    for head in ["requests", "saved (est.)", "cost", "per request", "cached", "prompt tokens", "completion"] {
         let _ = write!(out, "<th class=\"number\">{head}</th>");
     }
     out.push_str("</tr></thead><tbody>");
@@ -196,19 +196,20 @@ fn arms(out: &mut String, view: &View<'_>) {
             let cost = |value: f64| if priced > 0 { usd(value) } else { "–".to_owned() };
             let saved = if arm.valued > 0 { usd(arm.saved_usd) } else { "–".to_owned() };
             let _ = write!(out, "<tr><th scope=\"row\">{}</th><td>{}</td>", name(&upstream.name), Text(arm.arm));
+            let tone = if arm.saved_usd < 0.0 { "bad" } else { "" };
             let cells = [
-                count(arm.requests as i64),
-                short(arm.prompt as i64),
-                percent(arm.cached_share()),
-                short(arm.completion as i64),
-                cost(arm.cost_usd),
-                cost(arm.cost_usd / priced.max(1) as f64),
+                (count(arm.requests as i64), ""),
+                (saved, tone),
+                (cost(arm.cost_usd), ""),
+                (cost(arm.cost_usd / priced.max(1) as f64), ""),
+                (percent(arm.cached_share()), ""),
+                (short(arm.prompt as i64), ""),
+                (short(arm.completion as i64), ""),
             ];
-            for cell in cells {
-                let _ = write!(out, "<td class=\"number\">{cell}</td>");
+            for (cell, tone) in cells {
+                let _ = write!(out, "<td class=\"number {tone}\">{cell}</td>");
             }
-            let tone = if arm.saved_usd < 0.0 { " bad" } else { "" };
-            let _ = writeln!(out, "<td class=\"number{tone}\">{saved}</td></tr>");
+            out.push_str("</tr>");
         }
     }
     out.push_str(

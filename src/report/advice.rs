@@ -12,6 +12,8 @@ use super::tally::{Tally, Use};
 const MOST: usize = 12;
 /// A tool with so large a share of all calls, and with misses, belongs to the core.
 const CORE_SHARE: f64 = 0.05;
+/// Tools with misses that are few enough to look at each.
+const FEW: usize = 5;
 /// Misses before one is a pattern.
 const PATTERN: u64 = 3;
 /// Turns, and the share of them, in which a tool that nobody calls is chosen before it is said to pull others' queries.
@@ -66,8 +68,9 @@ fn of_missed(tally: &Tally, recall: &Recall, missed: &Missed, deepest: usize) ->
             format!("{share:.0} % of all calls are of it and {} were missed: never withhold it{cost}", missed.misses);
         return Some(entry(tool, why, "always_on = true"));
     }
-    if missed.median_rank.is_some_and(|rank| rank <= deepest) {
-        return None; // the larger k binds it
+    // The larger k binds it; and where many are missed, one miss is an accident.
+    if missed.median_rank.is_some_and(|rank| rank <= deepest) || (missed.misses == 1 && recall.missed.len() > FEW) {
+        return None;
     }
     let place = missed.median_rank.map_or_else(|| "below rank 64".to_owned(), |rank| format!("at rank {rank}"));
     let messages: Vec<String> = missed.examples.iter().take(2).map(|example| example.shown()).collect();

@@ -171,11 +171,10 @@ fn recall_html(out: &mut String, recall: &Recall) {
     let points = |curve: &[super::ranks::Point], depth: usize| {
         curve.iter().take(depth).map(|point| (point.k as f64, point.recall)).collect()
     };
-    let depth = recall.curve.iter().rposition(|point| point.bound > 0).map_or(DEEPEST, |_| {
-        let last = recall.curve.last().map_or(0, |point| point.bound);
-        recall.curve.iter().position(|point| point.bound == last).unwrap_or(DEEPEST) + 1
-    });
-    let depth = depth.clamp(24, DEEPEST);
+    // As far as it rises.
+    let most = recall.curve.last().map_or(0, |point| point.bound);
+    let depth = recall.curve.iter().position(|point| 500 * point.bound >= 499 * most).unwrap_or(DEEPEST);
+    let depth = (depth + 4).clamp(24, DEEPEST).max(recall.k);
     let mut lines = vec![Line { name: "all".into(), points: points(&recall.curve, depth) }];
     if recall.languages.len() > 1 {
         let one = |named: &Named| Line { name: named.name.clone(), points: points(&named.curve, depth) };
@@ -194,8 +193,14 @@ fn recall_html(out: &mut String, recall: &Recall) {
         marks,
     };
     let worst: Vec<Named> = recall.tools.iter().take(ROWS).cloned().collect();
-    let charts = [curve.html(), shares("By language", &recall.languages), shares("By tool, worst first", &worst)];
-    grid(out, &charts);
+    let _ = writeln!(
+        out,
+        "<div class=\"grid-2\"><div class=\"stack\"><div class=\"card\">{}</div><div class=\"card\">{}</div></div><div \
+         class=\"card\">{}</div></div>",
+        curve.html(),
+        shares("By language", &recall.languages),
+        shares("By tool, worst first", &worst)
+    );
     missed_html(out, recall);
 }
 
@@ -211,12 +216,17 @@ fn missed_html(out: &mut String, recall: &Recall) {
         let rank = missed.median_rank.map_or_else(|| "&gt; 64".to_owned(), |rank| rank.to_string());
         let _ = write!(
             out,
-            "<tr><th scope=\"row\">{}</th><td class=\"number\">{} of {}</td><td class=\"number\">{rank}</td><td>",
+            "<tr><th scope=\"row\">{}</th><td class=\"number\">{} of {}</td><td class=\"number\">{rank}</td><td class=\"said\">",
             name(&missed.tool),
             count(missed.misses as i64),
             count(missed.calls as i64)
         );
+        let mut said: Vec<String> = Vec::new();
         for example in &missed.examples {
+            if said.contains(&example.shown()) {
+                continue;
+            }
+            said.push(example.shown());
             match &example.text {
                 Some(text) => {
                     let _ = write!(out, "<p dir=\"auto\">{}</p>", Text(text));

@@ -169,11 +169,12 @@ fn recall_text(out: &mut String, recall: &Recall) {
         let _ = writeln!(out, "\n{}", aligned(named("tool (with misses)", &worst)));
         let _ = writeln!(out, "\nMessages that missed");
     }
-    for missed in recall.missed.iter().take(ROWS) {
-        for example in &missed.examples {
-            let rank = example.rank.map_or_else(|| "no rank".to_owned(), |rank| format!("rank {rank}"));
-            let _ = writeln!(out, "  {} ({rank}): {}", plain(&missed.tool), plain(&example.shown()));
-        }
+    // Two of each tool: the list is for finding words, and `--json` has more.
+    let examples =
+        recall.missed.iter().flat_map(|missed| missed.examples.iter().take(2).map(|one| (&missed.tool, one)));
+    for (tool, example) in examples.take(ROWS) {
+        let rank = example.rank.map_or_else(|| "no rank".to_owned(), |rank| format!("rank {rank}"));
+        let _ = writeln!(out, "  {} ({rank}): {}", plain(tool), plain(&example.shown()));
     }
 }
 
@@ -194,7 +195,7 @@ fn named(what: &str, rows: &[Named]) -> Table {
 
 fn table(heads: &[&str]) -> Table {
     let mut table = Table::new();
-    table.load_preset(presets::UTF8_HORIZONTAL_ONLY).set_header(heads.iter().copied());
+    table.load_preset(presets::NOTHING).set_header(heads.iter().copied());
     table
 }
 
