@@ -235,24 +235,27 @@ impl Chat {
         }
     }
 
-    /// The same with a body that is whole; refused for what hidden exchanges left in it, it is sent once more mended.
+    /// The same with a body that is whole. One that is bypassed (not a comparison, which never hid anything) and refused
+    /// for what hidden exchanges left in it is sent once more, mended.
     async fn own(mut self, action: Action, reason: Option<Bypass>, body: Bytes) -> Response<Body> {
+        if action != Action::Full {
+            return self.relay(action, reason, Body::whole(body)).await;
+        }
         let outcome = &mut self.recorder.outcome;
         outcome.action = action;
         outcome.reason = reason.as_ref().map_or("", Bypass::label);
         outcome.binding = "";
         let head = self.head.clone();
-        let mut reply = self.send(head, Body::whole(body.clone())).await;
-        if let Ok(refusal) = reply {
-            if !legs::is_refusal(refusal.status()) {
-                return watched(refusal, self.format, &self.path, self.recorder);
+        let reply = match self.send(head, Body::whole(body.clone())).await {
+            Ok(refusal) if legs::is_refusal(refusal.status()) => {
+                self.recorder.replied(refusal.status().as_u16());
+                match mend::instead(self.format, &body, refusal).await {
+                    Ok(mended) => self.send(self.head.for_body(mended.len()), Body::whole(mended)).await,
+                    Err(refusal) => return marked(refusal, &self.recorder.outcome),
+                }
             }
-            self.recorder.replied(refusal.status().as_u16());
-            match mend::instead(self.format, &body, refusal).await {
-                Ok(mended) => reply = self.send(self.head.for_body(mended.len()), Body::whole(mended)).await,
-                Err(refusal) => return marked(refusal, &self.recorder.outcome),
-            }
-        }
+            reply => reply,
+        };
         match reply {
             Ok(reply) => watched(reply, self.format, &self.path, self.recorder),
             Err(trouble) => marked(respond::trouble(&self.path, &trouble), &self.recorder.outcome),

@@ -81,6 +81,16 @@ fn merged_thinking_in_a_request_that_passes_untouched_strands_no_turn() {
     let resumed = sidecar.post_with(KIMI, &[("x-packlight-resume", "true")], &next.to_string());
     assert_eq!((resumed.status, resumed.packlight("reason").as_str()), (200, "resume"), "{}", resumed.text());
     assert_eq!(provider.wait(3).text(), next.to_string(), "the agent's own bytes first");
+
+    // A comparison is not touched, and neither is a refusal for other reasons.
+    let headers = [("x-packlight-mode", "shadow")];
+    let shadowed = sidecar.post_with(KIMI, &headers, &next.to_string());
+    assert_eq!((shadowed.status, provider.chats().len()), (400, 5));
+    let mut bad = next.clone();
+    bad["max_tokens"] = 0.into();
+    let refused = sidecar.post_with(KIMI, &[("x-packlight-resume", "true")], &bad.to_string());
+    assert_eq!((refused.status, provider.chats().len()), (400, 6));
+    assert!(refused.complete && refused.text().contains("max_tokens"), "{}", refused.text());
 }
 
 #[test]
