@@ -59,12 +59,13 @@ impl Heard {
         (self.searched() && !self.called() && self.finish.as_deref() == Some("tool_use")).then_some("end_turn")
     }
 
-    /// Gives ids to searches that came without. `count` goes on over the reply.
-    pub(super) fn name_searches(&mut self, count: &mut usize) {
+    /// Gives ids to searches that came without. No two in a conversation may be alike: `message` is the reply's own id,
+    /// `count` goes on over the reply.
+    pub(super) fn name_searches(&mut self, message: &str, count: &mut usize) {
         for block in self.blocks.iter_mut().filter(|block| block.ours) {
             block.name(|| {
                 *count += 1;
-                format!("toolu_packlight_{count}")
+                format!("toolu_{message}_{count}")
             });
         }
     }

@@ -42,7 +42,8 @@ impl Past {
 
     /// The current leg is over.
     pub(super) fn end(&mut self, heard: &mut Heard) -> Leg {
-        heard.name_searches(&mut self.named);
+        let [id, _] = &self.identity;
+        heard.name_searches(id.as_deref().unwrap_or("packlight").trim_matches('"'), &mut self.named);
         self.visible_text.push_str(&heard.shown_text());
         self.visible_calls.extend(heard.own_calls());
         heard.leg()
