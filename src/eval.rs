@@ -12,6 +12,8 @@ pub mod page;
 pub mod report;
 pub mod sets;
 pub mod sweep;
+pub mod table;
+pub mod thin;
 
 use std::path::PathBuf;
 use std::sync::Arc;

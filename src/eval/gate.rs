@@ -117,7 +117,11 @@ mod tests {
     use crate::eval::report::{Language, SetReport};
 
     fn report() -> Report {
-        let language = |lang: &str, cases: &[&[usize]]| Language { lang: lang.into(), figures: Figures::of(cases, 12) };
+        let language = |lang: &str, cases: &[&[usize]]| Language {
+            lang: lang.into(),
+            figures: Figures::of(cases, 12),
+            found: 1.0,
+        };
         let set = SetReport {
             name: "s".into(),
             languages: vec![language("ar", &[&[1], &[30]]), language("all", &[&[1], &[30], &[2], &[2]])],

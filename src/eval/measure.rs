@@ -28,6 +28,8 @@ pub struct Ranked {
     pub places: Vec<(String, usize)>,
     /// The roster's documents, best first, [`SHOWN`] of them.
     pub top: Vec<usize>,
+    /// What `find_tools` finds, asked with the last message alone, were none of it bound: best first, [`SHOWN`] of them.
+    pub search: Vec<usize>,
 }
 
 /// Documents kept of a ranking: curves and culprits are read from them.
@@ -89,10 +91,18 @@ impl Prepared {
                 Some((name.clone(), order.iter().position(|tool| *tool == document).map_or(usize::MAX, |at| at + 1)))
             };
             let places = case.expect.iter().filter_map(place).collect();
-            ranked.push(Ranked { case: case.clone(), places, top: order.into_iter().take(SHOWN).collect() });
+            let search = self.search(case);
+            ranked.push(Ranked { case: case.clone(), places, top: order.into_iter().take(SHOWN).collect(), search });
             bar.advance(1);
         }
         Measured { name: self.name, tools: self.tools, ranked }
+    }
+
+    /// A model that misses a tool asks for it in its own words; the user's are the worst it could take.
+    fn search(&self, case: &Case) -> Vec<usize> {
+        let Some(last) = case.dialogue.last() else { return Vec::new() };
+        let question = self.space.index.focus(Question::bare(&last.text));
+        self.space.index.find(&last.text, &self.own(&question), &|_| true, SHOWN).tools
     }
 
     /// The vectors of a question's texts.

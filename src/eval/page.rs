@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_page_holds_its_curves_and_trusts_no_name() {
-        let language = Language { lang: "en".into(), figures: Figures::of(&[&[1], &[14]], 12) };
+        let language = Language { lang: "en".into(), figures: Figures::of(&[&[1], &[14]], 12), found: 1.0 };
         let missing = Missing { prompt: "<script>alert(1)</script>".into(), ..Missing::default() };
         let set = SetReport {
             name: "<b>s".into(),

@@ -2,16 +2,17 @@
 //! descriptions that say nothing, cases that cannot fail. NOT a threshold on recall: what is enough is the roster's
 //! owner's decision (`gate`).
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::Table;
 use serde::Serialize;
 
-use super::figures::{DEPTHS, Figures, Interval};
+use super::figures::{DEPTHS, Figures};
 use super::input::Case;
 use super::measure::{Measured, Ranked};
-use crate::retrieval::document::{self, Document};
-use crate::retrieval::lexical;
+use super::table::{self, Row};
+pub use super::table::{percent, shown};
+pub use super::thin::{Thin, thin};
 
 /// What was found.
 #[derive(Debug, Clone, Serialize)]
@@ -51,6 +52,8 @@ pub struct SetReport {
 pub struct Language {
     pub lang: String,
     pub figures: Figures,
+    /// Share of cases with all their tools among those selected or found by one search in the message's own words.
+    pub found: f64,
 }
 
 /// Shares that are means over sets; 0 to 1.
@@ -59,6 +62,7 @@ pub struct Mean {
     pub recall: [f64; 6],
     pub complete: [f64; 6],
     pub selected: f64,
+    pub found: f64,
     pub mrr: f64,
 }
 
@@ -73,15 +77,11 @@ pub struct Missing {
     pub places: Vec<usize>,
 }
 
-/// A tool whose description says too little.
-#[derive(Debug, Clone, Serialize)]
-pub struct Thin {
-    pub tool: String,
-    pub why: String,
-}
-
 /// What all sets are called together.
 pub const ALL: &str = "all";
+
+/// Tools that one search finds: the default of `max_discovered_tools`.
+const FOUND: usize = 5;
 
 /// Lines of a list in a text; `--json` has all.
 const LISTED: usize = 40;
@@ -118,40 +118,26 @@ impl Report {
     }
 
     fn table(&self) -> Table {
-        let mut table = Table::new();
-        table.load_preset(presets::UTF8_BORDERS_ONLY);
         let many = self.sets.len() > 1;
-        let mut header: Vec<String> = if many { vec!["set".into()] } else { Vec::new() };
-        header.extend(["language".into(), "cases".into()]);
-        header.extend(
-            DEPTHS.iter().enumerate().map(|(i, d)| if i == 0 { format!("recall@{d}") } else { format!("@{d}") }),
-        );
-        header.extend(["all@1".into(), "@5".into(), format!("@{} [95 %]", self.k), "@20".into(), "MRR".into()]);
-        table.set_header(header);
-        let row = |names: Vec<String>, recall: &[f64; 6], complete: &[f64; 6], selected: String, mrr: f64| {
-            let mut row = names;
-            row.extend(recall.iter().map(percent));
-            let [one, five, .., twenty] = complete;
-            row.extend([percent(one), percent(five), selected, percent(twenty), format!("{mrr:.3}")]);
-            row
-        };
-        for set in &self.sets {
-            for language in &set.languages {
-                let figures = &language.figures;
-                let mut names = if many { vec![set.name.clone()] } else { Vec::new() };
-                names.extend([language.lang.clone(), figures.cases.to_string()]);
-                let selected = shown(&figures.selected);
-                table.add_row(row(names, &figures.recall, &figures.complete, selected, figures.mrr));
-            }
-        }
-        if let Some(mean) = &self.mean {
-            let names = vec!["mean of sets".into(), ALL.into(), String::new()];
-            table.add_row(row(names, &mean.recall, &mean.complete, percent(&mean.selected), mean.mrr));
-        }
-        for column in table.column_iter_mut().skip(if many { 2 } else { 1 }) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-        table
+        let languages =
+            self.sets.iter().flat_map(|set| set.languages.iter().map(move |language| (&set.name, language)));
+        let rows = languages.map(|(set, Language { lang, figures, found })| Row {
+            names: many.then(|| set.clone()).into_iter().chain([lang.clone(), figures.cases.to_string()]).collect(),
+            recall: &figures.recall,
+            complete: &figures.complete,
+            selected: shown(&figures.selected),
+            found: *found,
+            mrr: figures.mrr,
+        });
+        let mean = self.mean.iter().map(|mean| Row {
+            names: vec!["mean of sets".into(), ALL.into(), String::new()],
+            recall: &mean.recall,
+            complete: &mean.complete,
+            selected: percent(&mean.selected),
+            found: mean.found,
+            mrr: mean.mrr,
+        });
+        table::of(rows.chain(mean), many, self.k, FOUND)
     }
 }
 
@@ -161,7 +147,8 @@ impl SetReport {
         let documents = tools.documents.as_slice();
         let candidates: HashSet<&str> = documents.iter().map(|document| document.name.as_str()).collect();
         let names: HashSet<&str> = tools.names.iter().map(String::as_str).collect();
-        let mut by_lang: BTreeMap<&str, Vec<Vec<usize>>> = BTreeMap::new();
+        let mut by_lang: BTreeMap<&str, Vec<(Vec<usize>, bool)>> = BTreeMap::new();
+        let numbers: HashMap<&str, usize> = documents.iter().enumerate().map(|(i, d)| (d.name.as_str(), i)).collect();
         let mut report = Self {
             name: name.clone(),
             tools: tools.names.len(),
@@ -175,7 +162,7 @@ impl SetReport {
             unknown: Vec::new(),
         };
         let mut covered: HashSet<&str> = HashSet::new();
-        for Ranked { case, places, .. } in ranked {
+        for Ranked { case, places, top, search } in ranked {
             covered.extend(places.iter().map(|(name, _)| name.as_str()));
             let strangers = case.expect.iter().filter(|name| !names.contains(name.as_str()));
             report.unknown.extend(Missing::new(case, strangers.map(|name| (name.clone(), 0))));
@@ -183,7 +170,13 @@ impl SetReport {
                 report.core_only += usize::from(case.expect.iter().all(|name| names.contains(name.as_str())));
                 continue;
             }
-            by_lang.entry(&case.lang).or_default().push(places.iter().map(|(_, place)| *place).collect());
+            let bound = top.get(..k.min(top.len())).unwrap_or_default();
+            let more: Vec<usize> = search.iter().filter(|tool| !bound.contains(tool)).take(FOUND).copied().collect();
+            let at_hand = |(name, place): &(String, usize)| {
+                *place <= k || numbers.get(name.as_str()).is_some_and(|tool| more.contains(tool))
+            };
+            let own = (places.iter().map(|(_, place)| *place).collect(), places.iter().all(at_hand));
+            by_lang.entry(&case.lang).or_default().push(own);
             report.missing.extend(Missing::new(case, places.iter().filter(|(_, place)| *place > k).cloned()));
             if candidates.len() <= k {
                 report.not_narrowed.push(case.id.clone());
@@ -191,12 +184,14 @@ impl SetReport {
         }
         let unasked = documents.iter().map(|document| &document.name).filter(|name| !covered.contains(name.as_str()));
         report.uncovered = unasked.cloned().collect();
-        let figures =
-            |lang: &str, cases: Vec<&[usize]>| Language { lang: lang.into(), figures: Figures::of(&cases, k) };
-        let of = |(lang, cases): (&&str, &Vec<Vec<usize>>)| figures(lang, cases.iter().map(Vec::as_slice).collect());
-        report.languages = by_lang.iter().map(of).collect();
+        let figures = |lang: &str, cases: Vec<&(Vec<usize>, bool)>| {
+            let places: Vec<&[usize]> = cases.iter().map(|(places, _)| places.as_slice()).collect();
+            let found = cases.iter().filter(|(_, found)| *found).count() as f64 / cases.len().max(1) as f64;
+            Language { lang: lang.into(), figures: Figures::of(&places, k), found }
+        };
+        report.languages = by_lang.iter().map(|(lang, cases)| figures(lang, cases.iter().collect())).collect();
         if report.languages.len() != 1 {
-            report.languages.push(figures(ALL, by_lang.values().flatten().map(Vec::as_slice).collect()));
+            report.languages.push(figures(ALL, by_lang.values().flatten().collect()));
         }
         report
     }
@@ -242,6 +237,8 @@ impl Mean {
     fn of(sets: &[SetReport]) -> Self {
         let figures: Vec<&Figures> = sets.iter().filter_map(SetReport::whole).collect();
         let count = figures.len().max(1) as f64;
+        let found =
+            sets.iter().filter_map(|set| set.languages.last()).map(|language| language.found).sum::<f64>() / count;
         let mean = |of: &dyn Fn(&Figures) -> f64| figures.iter().map(|figures| of(figures)).sum::<f64>() / count;
         let depths = |of: &dyn Fn(&Figures) -> [f64; 6]| {
             let mut sums = [0.0; 6];
@@ -254,6 +251,7 @@ impl Mean {
             recall: depths(&|figures| figures.recall),
             complete: depths(&|figures| figures.complete),
             selected: mean(&|figures| figures.selected.share),
+            found,
             mrr: mean(&|figures| figures.mrr),
         }
     }
@@ -281,38 +279,11 @@ impl Missing {
     }
 }
 
-/// A share as a percentage.
-pub fn percent(share: &f64) -> String {
-    format!("{:.1}", share * 100.0)
-}
-
-/// A share and its interval, as percentages.
-pub fn shown(interval: &Interval) -> String {
-    format!("{} [{}, {}]", percent(&interval.share), percent(&interval.low), percent(&interval.high))
-}
-
-/// A description of fewer words cannot tell its tool from its siblings: on rosters of such descriptions every ranking
-/// measured loses 10 to 20 points.
-const LEAST_WORDS: usize = 5;
-
-/// A description that says too little, and why.
-pub fn thin(document: &Document) -> Option<Thin> {
-    let said = lexical::words(&document.description);
-    let name = lexical::words(&document::words(&document.name));
-    let why = match said.len() {
-        0 => "it has none".to_owned(),
-        1 => "one word".to_owned(),
-        count if count < LEAST_WORDS => format!("{count} words"),
-        _ if said.iter().all(|word| name.contains(word)) => "it only repeats the name".to_owned(),
-        _ => return None,
-    };
-    Some(Thin { tool: document.name.clone(), why })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::eval::input::Tools;
+    use crate::retrieval::document::Document;
     use crate::retrieval::question::Utterance;
     use std::sync::Arc;
 
@@ -338,7 +309,12 @@ mod tests {
             ..Case::default()
         };
         let places = places.iter().filter(|(_, place)| *place > 0);
-        Ranked { case, places: places.map(|(name, place)| ((*name).to_owned(), *place)).collect(), top: Vec::new() }
+        Ranked {
+            case,
+            places: places.map(|(name, place)| ((*name).to_owned(), *place)).collect(),
+            top: Vec::new(),
+            search: Vec::new(),
+        }
     }
 
     fn report(tools: Tools, ranked: Vec<Ranked>, k: usize) -> Report {
@@ -358,6 +334,22 @@ mod tests {
         assert!(report.passed());
         assert!(report.text().contains("en \"do it\" -> b (place 3)"), "{}", report.text());
         assert!(serde_json::from_str::<serde_json::Value>(&report.json()).is_ok());
+    }
+
+    #[test]
+    fn a_search_adds_to_what_is_selected() {
+        let names: Vec<String> = (0..8).map(|i| format!("t{i}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let case = |expected: &'static str, place| Ranked {
+            top: (0..8).collect(),
+            search: (0..8).collect(),
+            ..ranked("en", &[(expected, place)])
+        };
+        // of eight tools two are selected and five more are found
+        let report = report(tools(&names, &[]), vec![case("t1", 2), case("t6", 7), case("t7", 8)], 2);
+        let all = &report.sets[0].languages[0];
+        assert_eq!((all.figures.selected.share, all.found), (1.0 / 3.0, 2.0 / 3.0));
+        assert!(report.text().contains("found@2+5"), "{}", report.text());
     }
 
     #[test]

@@ -164,6 +164,7 @@ mod tests {
             },
             places: vec![("t7".into(), 15)],
             top: vec![3, 4 + i, 9 + i],
+            search: Vec::new(),
         };
         let measured = Measured { name: "s".into(), tools: Tools::default(), ranked: (0..4).map(ranked).collect() };
         let found = drawing(&measured, &documents, 12);
