@@ -271,6 +271,33 @@ fn endless_asking_ends_with_a_leg_that_cannot_ask() {
 }
 
 #[test]
+fn auto_takes_it_once_the_traffic_says_that_it_costs_less() {
+    let reply = || Reply::text("Well.").usage(40_000, 0, 20);
+    let provider = Provider::new().answer(move |_| reply()).start();
+    let sidecar = over(&provider).set("narrow.binding", "\"auto\"").start();
+    let turn = |body: &Value| {
+        let answer = sidecar.post(KIMI, &body.to_string());
+        answer.header("x-packlight").and_then(|h| Some(h.split_once("binding=")?.1.split(';').next()?.to_owned()))
+    };
+    let mut first = Value::Null;
+    for conversation in 0..50 {
+        let one = roster::ask(&format!("{RAIN}, number {conversation}"));
+        assert_eq!(turn(&one).as_deref(), Some("replace"), "nothing is known yet");
+        let mut two = one.clone();
+        let more = [json!({"role": "assistant", "content": "Well."}), user("Order pizza with toppings for delivery")];
+        two["messages"].as_array_mut().expect("messages").extend(more);
+        turn(&two);
+        first = two;
+    }
+    let new = turn(&roster::ask("Translates a sentence into another language"));
+    assert_eq!(new.as_deref(), Some("dispatch"), "every second message bills long histories anew");
+    let more = [json!({"role": "assistant", "content": "Well."}), user("Wakes somebody with an alarm")];
+    first["messages"].as_array_mut().expect("messages").extend(more);
+    assert_eq!(turn(&first).as_deref(), Some("replace"), "a conversation keeps its binding");
+    provider.assert_no_refusal();
+}
+
+#[test]
 fn an_agents_own_call_tool_is_its_own() {
     let provider = Provider::new().answer(|_| Reply::text("Well.")).start();
     let mut body = ask(RAIN, false);

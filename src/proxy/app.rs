@@ -12,9 +12,12 @@ use super::journal::Journal;
 use super::route::Route;
 use super::shutdown::Shutdown;
 use super::tls::TlsError;
+use super::traffic::Watch;
 use super::upstream::Upstreams;
 use crate::config::upstream::Upstream;
 use crate::config::{Config, StoreKind};
+use crate::cost::policy::Traffic;
+use crate::cost::prices::Prices;
 use crate::decision::Decision;
 use crate::embed::{Embeddings, Readiness};
 use crate::metrics::Metrics;
@@ -43,6 +46,8 @@ pub struct App {
     pub upstreams: Upstreams,
     pub chooser: Chooser,
     pub bindings: Bindings,
+    pub prices: Prices,
+    watch: Watch,
     pub store: Arc<dyn Store>,
     pub metrics: Metrics,
     /// Bodies longer than this are relayed unread.
@@ -71,6 +76,8 @@ impl App {
             routes: config.upstreams.iter().cloned().map(|upstream| Arc::new(Route::new(upstream))).collect(),
             chooser: Chooser::new(embeddings),
             bindings: Bindings::default(),
+            prices: config.prices.clone(),
+            watch: Watch::default(),
             store,
             metrics: Metrics::new()?,
             max_body: config.server.max_body,
@@ -87,9 +94,15 @@ impl App {
         self.routes.iter().find(|route| route.upstream.name == upstream)
     }
 
+    /// What a conversation of this model is expected to be; `None`: nobody knows yet.
+    pub fn expected(&self, upstream: &str, model: &str) -> Option<Traffic> {
+        self.watch.expected(upstream, model)
+    }
+
     /// Counts one request and keeps its record.
     pub fn record(&self, outcome: &Outcome) {
         self.metrics.record(outcome);
+        self.watch.observe(outcome);
         let decision = outcome.decision();
         if let Some(journal) = &self.journal {
             journal.record(decision.line());

@@ -58,6 +58,14 @@ pub struct Chosen {
     pub discovered: BTreeSet<usize>,
 }
 
+/// What an agent sent.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'r> {
+    pub view: &'r ChatView<'r>,
+    pub transcript: &'r Transcript,
+    pub asked: &'r Asked,
+}
+
 /// What choosing took and found.
 #[derive(Debug, Default)]
 pub struct Fresh {
@@ -108,11 +116,10 @@ impl Chooser {
         route: &Route,
         binding: Binding,
         roster: Arc<Roster>,
-        view: &ChatView<'_>,
-        transcript: &Transcript,
-        asked: &Asked,
+        request: &Request<'_>,
         remembered: &Remembered,
     ) -> Result<Chosen, Bypass> {
+        let Request { view, transcript, asked } = *request;
         let (selections, fresh) = self.selections(route, &roster, transcript, asked).await?;
         let Remembered { restored, expired, .. } = remembered;
         let past = Past { roster: &roster, transcript, restored, expired };

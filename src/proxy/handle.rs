@@ -18,6 +18,7 @@ use super::app::App;
 use super::asked;
 use super::binding;
 use super::body::Body;
+use super::choose;
 use super::coding::{self, Coding, Read};
 use super::head::{self, Head};
 use super::legs::{self, Kind, Narrowing};
@@ -30,9 +31,11 @@ use super::respond::{self, Trouble};
 use super::route::Route;
 use super::source;
 use crate::config::narrow::Mode;
+use crate::cost::policy::Traffic;
 use crate::outcome::{Action, Outcome};
 use crate::turn::bypass::Bypass;
 use crate::turn::policy::{Asked, Binding};
+use crate::turn::roster::Roster;
 use crate::turn::tokens;
 use crate::turn::transcript::Transcript;
 use crate::turn::{memory, search};
@@ -150,6 +153,7 @@ impl Chat {
         }
         let transcript = Transcript::of(&view, &policy.query_ignore);
         outcome.turn = transcript.turns.len();
+        outcome.call = transcript.call();
         if let Some(turn) = transcript.turns.last() {
             outcome.query = memory::fingerprint(&turn.utterance.text);
             outcome.text = self.app.log_text.then(|| turn.utterance.text.clone());
@@ -164,13 +168,14 @@ impl Chat {
             return Plan::Untouched(Action::Holdout, None);
         }
         let now = outcome.ts;
-        let binding = self.app.bindings.of(&self.route, self.format, &view.model, &roster);
         let chosen = tokio::time::timeout(self.route.deadline, async {
             let (store, life) = (&*self.app.store, self.route.cache_life);
             let remembered = Remembered::of(store, &conversation, (&view, text), &transcript, now, life).await;
+            let binding = self.binding(&view.model, &roster, &remembered);
             let chooser = &self.app.chooser;
             let roster = roster.clone();
-            let chosen = chooser.choose(&self.route, binding, roster, &view, &transcript, &asked, &remembered).await?;
+            let request = choose::Request { view: &view, transcript: &transcript, asked: &asked };
+            let chosen = chooser.choose(&self.route, binding, roster, &request, &remembered).await?;
             Ok::<_, Bypass>((chosen, remembered))
         });
         let (chosen, remembered) = match chosen.await {
@@ -200,6 +205,16 @@ impl Chat {
         let first = narrowing.rewritten(&view, Kind::Searching, 0);
         self.chosen(&narrowing);
         Plan::Narrow(Box::new(narrowing), first)
+    }
+
+    /// How what is added reaches the model.
+    fn binding(&self, model: &str, roster: &Roster, remembered: &Remembered) -> Binding {
+        let (app, route) = (&self.app, &*self.route);
+        let request = binding::Request { route, format: self.format, model, roster };
+        app.bindings.of(&request, remembered.binding(), || {
+            let ratio = app.prices.find(model)?.ratio();
+            Some(Traffic { ratio, ..app.expected(&route.upstream.name, model)? })
+        })
     }
 
     /// Notes what was chosen.

@@ -11,7 +11,7 @@ use hyper::body::Incoming;
 
 use super::app::App;
 use super::body::Body;
-use super::choose::Chosen;
+use super::choose::{Chosen, Request};
 use super::head::Head;
 use super::recall::{self, Remembered};
 use super::record::{self, Recorder};
@@ -121,7 +121,8 @@ impl Narrowing {
         let transcript = Transcript::of(&view, &self.route.policy.query_ignore);
         let (chooser, roster) = (&self.app.chooser, self.chosen.roster.clone());
         let remembered = &self.remembered;
-        let chosen = chooser.choose(&self.route, binding, roster, &view, &transcript, &self.asked, remembered).await;
+        let request = Request { view: &view, transcript: &transcript, asked: &self.asked };
+        let chosen = chooser.choose(&self.route, binding, roster, &request, remembered).await;
         let mut chosen = chosen.ok()?;
         chosen.fresh = self.chosen.fresh.take();
         self.chosen = chosen;

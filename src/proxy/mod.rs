@@ -22,6 +22,7 @@ pub mod route;
 pub mod shutdown;
 pub mod source;
 pub mod tls;
+pub mod traffic;
 pub mod tunnel;
 pub mod unexpected;
 pub mod upstream;

@@ -9,6 +9,7 @@ use super::choose::Chosen;
 use crate::store::{Op, Store};
 use crate::turn::fold::Cause;
 use crate::turn::memory::{self, Seen};
+use crate::turn::policy::Binding;
 use crate::turn::transcript::Transcript;
 use crate::wire::request::Restored;
 use crate::wire::view::{ChatView, Role};
@@ -56,6 +57,11 @@ impl Remembered {
         Self { restored, expired, seen, news, now }
     }
 
+    /// The binding that the conversation had so far.
+    pub fn binding(&self) -> Option<Binding> {
+        self.seen.binding
+    }
+
     /// Why the block is not the one of the request before; `None`: it is, or nobody knows better.
     pub fn cause(&self, chosen: &Chosen) -> Option<Cause> {
         match &self.seen.block {
@@ -68,7 +74,7 @@ impl Remembered {
     /// Notes this request for the next.
     pub async fn note(&self, store: &dyn Store, conversation: &str, chosen: &Chosen) {
         let key = seen(conversation);
-        let fields = Seen::written(self.now, &digest(chosen), self.news.as_deref());
+        let fields = Seen::written(self.now, &digest(chosen), chosen.binding, self.news.as_deref());
         for (name, value) in fields {
             store.put_field(Op::StashPut, &key, &name, value, SEEN_LIFE).await;
         }

@@ -23,6 +23,11 @@ impl Binding {
             Self::Dispatch => "dispatch",
         }
     }
+
+    /// Reads such a label.
+    pub fn of_label(label: &str) -> Option<Self> {
+        [Self::Replace, Self::Append, Self::Dispatch].into_iter().find(|binding| binding.label() == label)
+    }
 }
 
 /// When a block may change across turns.

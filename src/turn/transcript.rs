@@ -79,6 +79,12 @@ impl Transcript {
         self.replies.iter().rfind(|reply| reply.run.contains(&message))
     }
 
+    /// Number of this request in its turn, from 1.
+    pub fn call(&self) -> usize {
+        let begun = self.turns.last().map_or(0, |turn| turn.message);
+        1 + self.replies.iter().filter(|reply| reply.run.start > begun).count()
+    }
+
     /// Is this the first request of its turn: has the model not replied to the user's last message yet?
     pub fn begins_turn(&self) -> bool {
         let begun = self.turns.last().map_or(0, |turn| turn.message);
