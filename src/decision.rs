@@ -135,6 +135,9 @@ pub struct Query {
     /// What the user wrote: with `log.text = true`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
+    /// Id of the head, learnt from requests before, that had a part in the ranking; absent: none had.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub head: Option<String>,
     /// Identity of the embedder of `vectors`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub embedder: String,

@@ -2,6 +2,7 @@
 //! when the reply is over or its client is gone. Becomes metrics and one decision
 //! record, so the two cannot disagree. NOT prompts, NOT keys.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::decision::{self, Called, Decision, Query, Saved, Scored, Timings, Used};
@@ -97,6 +98,8 @@ pub struct Outcome {
     pub query: String,
     /// What the user wrote, only with `log.text = true`.
     pub text: Option<String>,
+    /// Id of the head that had a part in the ranking.
+    pub head: Option<Arc<str>>,
     /// Tools that the agent sent.
     pub roster: usize,
     /// Names that the model was sent, `find_tools` not counted; empty unless narrowed.
@@ -185,6 +188,7 @@ impl Outcome {
             query: (!self.query.is_empty()).then(|| Query {
                 hash: self.query.clone(),
                 text: self.text.clone(),
+                head: self.head.as_deref().map(str::to_owned),
                 ..Query::default()
             }),
             searches: self.searches.iter().map(|search| search.label().to_owned()).collect(),

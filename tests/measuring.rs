@@ -7,7 +7,10 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
+use support::eventually;
 use support::provider::Provider;
+use support::reply::Reply;
+use support::sidecar::Sidecar;
 
 /// Twelve tools; people have a word of their own for each of the first six, which no tool knows.
 const TOOLS: [(&str, &str); 12] = [
@@ -258,7 +261,7 @@ fn what_is_learnt_is_written_only_when_it_helps() {
     };
     let before = first(bench.json(&eval, 0));
     let after = first(bench.json(&[&eval[..], &["--head", "good.head"]].concat(), 0));
-    assert!(after > 0.9 && before < 0.5, "{before} -> {after}");
+    assert!(after > 0.7 && before < 0.3, "{before} -> {after}");
 
     // The same requests with labels that mean nothing.
     bench.write("cases.jsonl", &strange_cases(&|i| (i * 7919 + i / 6 * 31 + i / 36) % 6));
@@ -295,4 +298,51 @@ fn a_log_of_decisions_teaches_as_labelled_cases_do() {
     bench.write("few.jsonl", &line(1));
     let ran = bench.run(&["tune", "few.jsonl", "--config", "config.toml", "--catalog", "catalog.json"]);
     assert!(ran.code == 1 && ran.errors.contains("too few"), "{}", ran.errors);
+}
+
+#[test]
+fn a_sidecar_chooses_with_what_was_learnt_and_takes_up_what_is_learnt_anew() {
+    let bench = Bench::new();
+    for (name, shift) in [("one.head", 0), ("other.head", 1)] {
+        bench.write("cases.jsonl", &strange_cases(&|i| (i + shift) % 6));
+        let tune =
+            ["tune", "--config", "config.toml", "--catalog", "catalog.json", "--cases", "cases.jsonl", "--out", name];
+        assert_eq!(bench.run(&tune).code, 0);
+    }
+    let path = |name: &str| bench.folder.path().join(name);
+    std::fs::copy(path("one.head"), path("used.head")).expect("copied");
+    let provider = Provider::new().answer(|_| Reply::text("done")).start();
+    let sidecar = Sidecar::over(&bench.provider)
+        .set("narrow.head", &format!("{:?}", path("used.head")))
+        .set("narrow.max_retrieved_tools", "1")
+        .set("narrow.directory", "\"none\"")
+        .upstream("other", &provider.url())
+        .away()
+        .start();
+    let tools: Value = serde_json::from_str(&bench.read("catalog.json")).expect("JSON");
+    let mut asked = 0;
+    let mut bound = || {
+        asked += 1;
+        let message = format!("please {} number{asked} thing now", WORDS[0]);
+        let body = json!({"model": "m", "messages": [{"role": "user", "content": message}], "tools": tools});
+        assert_eq!(sidecar.post("/other/v1/chat/completions", &body.to_string()).status, 200);
+        let sent = provider.chats().last().expect("a chat").json();
+        sent["tools"][0]["function"]["name"].as_str().expect("a name").to_owned()
+    };
+    assert_eq!(bound(), TOOLS[0].0);
+    let head = || {
+        let records = sidecar.admin("/decisions").json();
+        let last = records.as_array().and_then(|records| records.last().cloned()).expect("a record");
+        last["query"]["head"].as_str().map(str::to_owned)
+    };
+    let first = head().expect("the head stands in the record");
+
+    std::fs::copy(path("other.head"), path("used.head")).expect("copied");
+    eventually("the new head is used", || (bound() == TOOLS[1].0).then_some(()));
+    assert_ne!(head(), Some(first));
+
+    std::fs::write(path("used.head"), "rubbish").expect("written");
+    let (status, text) =
+        Sidecar::over(&provider).set("narrow.head", &format!("{:?}", path("used.head"))).start_and_fail();
+    assert!(status.code() == Some(64) && text.contains("narrow.head") && text.contains("it is not a head"), "{text}");
 }

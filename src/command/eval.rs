@@ -79,6 +79,9 @@ async fn comparison(arguments: &Eval, first: &Path, second: &Path) -> Result<(),
 }
 
 async fn measured(config: &Config, options: &Options) -> Result<(Vec<Measured>, String), Failure> {
+    if options.sets.is_empty() {
+        return Err(Failure::Run("nothing to measure: --cases or --sets".to_owned()));
+    }
     let embeddings = Embeddings::start(settings(config), Arc::new(Memory::default()));
     eval::measured(options, &embeddings).await.map_err(failed)
 }

@@ -2,7 +2,7 @@
 //! in a file. NOT the roster: an entry for a tool that no agent sends is no error.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use globset::{Glob, GlobMatcher};
 
@@ -14,6 +14,8 @@ use super::source;
 pub struct Catalog {
     /// Categories in the order their tools are bound.
     pub domain_order: Vec<String>,
+    /// What `tune` learnt for these tools: used where `head` is not set.
+    pub head: Option<PathBuf>,
     entries: Vec<Entry>,
     exact: HashMap<String, usize>,
     globs: Vec<(GlobMatcher, usize)>,
@@ -48,17 +50,24 @@ impl Catalog {
     pub fn read(path: &Path) -> Result<Self, Vec<String>> {
         let shown = path.display();
         let text = std::fs::read_to_string(path).map_err(|error| vec![format!("cannot read {shown}: {error}")])?;
-        Self::parse(&text).map_err(|problems| problems.iter().map(|problem| format!("{shown}: {problem}")).collect())
+        Self::parse_in(&text, path.parent().unwrap_or(Path::new("")))
+            .map_err(|problems| problems.iter().map(|problem| format!("{shown}: {problem}")).collect())
     }
 
     /// Reads a file's text. Errors: one line each.
     pub fn parse(text: &str) -> Result<Self, Vec<String>> {
+        Self::parse_in(text, Path::new(""))
+    }
+
+    /// `folder`: where relative paths start.
+    fn parse_in(text: &str, folder: &Path) -> Result<Self, Vec<String>> {
         let tree =
             source::parse(text).map_err(|problems| problems.iter().map(ToString::to_string).collect::<Vec<_>>())?;
-        let reader = Reader::new(Path::new(""));
+        let reader = Reader::new(folder);
         let mut root = reader.root(&tree);
         let mut catalog = Self::default();
         root.take("domain_order", &mut catalog.domain_order, read::list);
+        root.take_path("head", &mut catalog.head);
         for section in root.sections("tool", "name").unwrap_or_default() {
             catalog.read_entry(section);
         }

@@ -151,7 +151,7 @@ impl Narrow {
         let directories = [("names", Directory::Names), ("groups", Directory::Groups), ("none", Directory::None)];
         section.take("directory", &mut narrow.directory, read::one_of(&directories));
         read_catalog(&mut section, &mut narrow.catalog);
-        read_head(&mut section, &mut narrow.head);
+        read_head(&mut section, narrow.catalog.as_ref(), &mut narrow.head);
         section.finish();
         narrow
     }
@@ -169,9 +169,10 @@ fn read_catalog(section: &mut Section<'_>, catalog: &mut Option<Arc<Catalog>>) {
     }
 }
 
-fn read_head(section: &mut Section<'_>, head: &mut Option<Arc<HeadFile>>) {
-    let given = section.has("head");
-    let mut path: Option<PathBuf> = None;
+fn read_head(section: &mut Section<'_>, catalog: Option<&Arc<Catalog>>, head: &mut Option<Arc<HeadFile>>) {
+    let given = section.has("head") || section.has("catalog");
+    // A catalog brings its head along; one that is set beats it.
+    let mut path = catalog.filter(|_| section.has("catalog")).and_then(|catalog| catalog.head.clone());
     section.take_path("head", &mut path);
     match path.map(|path| HeadFile::read(&path)) {
         Some(Ok(read)) => *head = Some(Arc::new(read)),

@@ -71,9 +71,11 @@ impl App {
         };
         let deadline = config.upstreams.iter().map(|upstream| upstream.narrow.deadline).min().unwrap_or_default();
         let embeddings = Embeddings::start(config.embeddings.settings(deadline), store.clone());
+        let routes: Vec<_> = config.upstreams.iter().cloned().map(|upstream| Arc::new(Route::new(upstream))).collect();
+        routes.iter().filter_map(|route| route.learnt.as_ref()).for_each(|learnt| learnt.watch(&shutdown));
         Ok(Self {
             upstreams: Upstreams::new(&config.upstreams, shutdown.clone())?,
-            routes: config.upstreams.iter().cloned().map(|upstream| Arc::new(Route::new(upstream))).collect(),
+            routes,
             chooser: Chooser::new(embeddings),
             bindings: Bindings::default(),
             prices: config.prices.clone(),

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use moka::sync::Cache;
 use xxhash_rust::xxh3::Xxh3;
 
+use super::learnt::Learnt;
 use super::recall::Remembered;
 use super::route::Route;
 use crate::embed::{self, Embeddings, Space};
@@ -54,6 +55,10 @@ pub struct Chosen {
     pub block: Block,
     /// How it was chosen; `None`: every turn was known.
     pub fresh: Option<Fresh>,
+    /// Id of the head that had a part in the last turn's selection.
+    pub head: Option<Arc<str>>,
+    /// What searches are bent with.
+    pub learnt: Option<Arc<Learnt>>,
     /// Tools that a search found in this turn, in earlier requests.
     pub discovered: BTreeSet<usize>,
 }
@@ -140,7 +145,9 @@ impl Chooser {
             return Err(Bypass::TooLarge);
         }
         let discovered = past.found();
-        Ok(Chosen { roster, binding, block, fresh, discovered })
+        let head = selections.last().and_then(|selection| selection.head.clone());
+        let learnt = route.learnt.clone();
+        Ok(Chosen { roster, binding, block, fresh, head, learnt, discovered })
     }
 
     /// What each turn selected; how, where one was not known.
@@ -165,7 +172,7 @@ impl Chooser {
                 Some(known) => Arc::unwrap_or_clone(known),
                 None => {
                     let dialogue = dialogue.get(..=turn).unwrap_or_default();
-                    let mut selection = self.select(&space, roster, dialogue, asked, &mut times).await?;
+                    let mut selection = self.select(route, &space, roster, dialogue, asked, &mut times).await?;
                     selection.best.truncate(route.policy.max_retrieved_tools);
                     self.selections.insert(key, Arc::new(selection.clone()));
                     selection
@@ -190,6 +197,7 @@ impl Chooser {
             let question = space.index.focus(Question::bare(query));
             let embed::Asked { space, vectors } =
                 self.embeddings.ask(None, chosen.roster.documents(), question.texts()).await?;
+            let vectors = Learnt::bent(chosen.learnt.as_ref(), &space.model, vectors);
             let hidden = |document: usize| {
                 chosen.roster.tool_of(document).is_some_and(|tool| {
                     !chosen.block.contains(tool) && chosen.roster.is_connected(tool, asked.connected.as_ref())
@@ -219,6 +227,7 @@ impl Chooser {
 
     async fn select(
         &self,
+        route: &Route,
         space: &Space,
         roster: &Roster,
         dialogue: &[Utterance],
@@ -229,6 +238,11 @@ impl Chooser {
         let embedding = Instant::now();
         let embed::Asked { space, vectors } = self.embeddings.ask(None, roster.documents(), question.texts()).await?;
         let ranking = Instant::now();
+        let head = route.learnt.as_ref().and_then(|learnt| learnt.head(&space.model));
+        let question = match &head {
+            Some(head) => question.bent(head, &vectors),
+            None => question,
+        };
         let scored: Vec<(usize, f32)> = space
             .index
             .rank(&question, &vectors)
@@ -242,7 +256,8 @@ impl Chooser {
             scored.iter().take(SHOWN).map(|(tool, score)| (roster.name(*tool).to_owned(), *score)).collect();
         let contentless = question.contentless(&vectors, &space.bank);
         let best = scored.into_iter().map(|(tool, _)| tool).collect();
-        Ok(Selection { best, contentless, model: Some(space.model) })
+        let head = head.map(|head| head.id().into());
+        Ok(Selection { best, contentless, model: Some(space.model), head })
     }
 }
 

@@ -230,6 +230,7 @@ impl Chat {
             outcome.bound_tokens += tokens::quick(&tool.description);
         }
         outcome.causes = narrowing.remembered.cause(chosen).into_iter().collect();
+        outcome.head.clone_from(&chosen.head);
         if let Some(fresh) = &chosen.fresh {
             outcome.selection.clone_from(&fresh.selection);
             outcome.embed = Some(fresh.embed);

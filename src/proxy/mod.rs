@@ -11,6 +11,7 @@ pub mod coding;
 pub mod handle;
 pub mod head;
 pub mod journal;
+pub mod learnt;
 pub mod legs;
 mod mend;
 pub mod recall;

@@ -1,10 +1,12 @@
 //! An upstream with its settings ready for use: configuration becomes the policy that
 //! the lower floors know. NOT reading a file, NOT a socket.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
+use super::learnt::Learnt;
 use crate::config::narrow::{self, Mode};
 use crate::config::upstream::Upstream;
 use crate::turn::policy::{Facts, Policy};
@@ -24,6 +26,8 @@ pub struct Route {
     pub binding: narrow::Binding,
     /// Models that take tools in messages.
     pub append_models: GlobSet,
+    /// What was learnt from requests before.
+    pub learnt: Option<Arc<Learnt>>,
     always_on: GlobSet,
 }
 
@@ -52,6 +56,7 @@ impl Route {
             binding: narrow.binding,
             append_models: globs(&narrow.append_models),
             always_on: globs(&narrow.always_on),
+            learnt: narrow.head.as_ref().map(|file| Arc::new(Learnt::new(file))),
             upstream,
         }
     }

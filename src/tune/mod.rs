@@ -68,7 +68,7 @@ pub struct Learnt {
 /// Fewer messages cannot tell a gain from luck.
 const LEAST: usize = 40;
 
-/// Fits three times: without a fifth of the messages, without a fifth of the tools, and to all.
+/// Fits three times: without a fifth of the messages, without a fifth of the tools, and, on from the first, to all.
 pub async fn run(options: &Options, embeddings: &Embeddings) -> Result<Learnt, Problem> {
     let taught = taught(options, embeddings).await?;
     if let Some(name) = options.leave_out.iter().find(|name| !taught.iter().any(|set| set.name == **name)) {
@@ -86,33 +86,34 @@ pub fn learn(sets: &[Taught], left_out: &[Taught], k: usize) -> Result<Learnt, P
         return Err(Problem::TooFew { found });
     };
     let begun = Instant::now();
-    let bar = Bar::new(3 * fit::steps(), "fitting");
+    let bar = Bar::new(2 * fit::steps(false) + fit::steps(true), "fitting");
     let mean = mean(&space.bank, sets);
-    let fitted = |without: &dyn Fn(usize, &Example) -> bool, what: &str| {
+    let fitted = |without: &dyn Fn(usize, &Example) -> bool, from: Option<&[f32]>, what: &str| {
         bar.say(format!("steps, fitting {what}"));
         let lessons: Vec<fit::Lesson> =
             sets.iter().enumerate().map(|(at, set)| set.lessons(&|example| without(at, example))).collect();
         let mut done = 0;
-        let matrix = fit::fit(&lessons, &mean, &mut |step| {
+        let matrix = fit::fit(&lessons, &mean, from, &mut |step| {
             done = step;
             bar.advance(1);
         });
-        bar.advance(fit::steps() - done);
-        Head::new(&space.model, mean.clone(), &matrix).ok_or(Problem::NotFinite)
+        bar.advance(fit::steps(from.is_some()) - done);
+        let head = Head::new(&space.model, mean.clone(), &matrix).ok_or(Problem::NotFinite)?;
+        Ok::<_, Problem>((head, matrix))
     };
 
     let mut judged: Vec<Judged> = Vec::new();
     let held: Vec<_> = sets.iter().map(Taught::held_messages).collect();
     let is_held = |set: usize, example: &Example| held.get(set).is_some_and(|held| example.is_of(held));
-    let head = fitted(&is_held, "without a fifth of the messages")?;
+    let (head, most) = fitted(&is_held, None, "without a fifth of the messages")?;
     judged.extend(parts(sets, &head, k, &is_held, "new messages"));
 
     let held: Vec<_> = sets.iter().map(Taught::held_tools).collect();
     let is_held = |set: usize, example: &Example| held.get(set).is_some_and(|held| example.needs_one_of(held));
-    let head = fitted(&is_held, "without a fifth of the tools")?;
+    let (head, _) = fitted(&is_held, None, "without a fifth of the tools")?;
     judged.extend(parts(sets, &head, k, &is_held, "new tools"));
 
-    let head = fitted(&|_, _| false, "all")?;
+    let (head, _) = fitted(&|_, _| false, Some(&most), "all")?;
     for set in left_out {
         judged.extend(parts(std::slice::from_ref(set), &head, k, &|_, _| true, &format!("left out: {}", set.name)));
     }

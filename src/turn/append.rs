@@ -29,8 +29,8 @@ pub fn block(past: &Past<'_>, policy: &Policy, selections: &[Selection]) -> Opti
         _ if last == 0 => Some(Cause::First),
         _ if from == last => Some(why),
         News { declared: true, .. } => {
-            let model = |turn: usize| selections.get(turn).map(|selection| &selection.model);
-            Some(if model(last) == model(last - 1) { Cause::Needed } else { Cause::Fallback })
+            let eyes = |before: &Selection| Cause::other_eyes(before, selections.get(last)?);
+            Some(selections.get(last - 1).and_then(eyes).unwrap_or(Cause::Needed))
         }
         News { called, .. } => called.then_some(Cause::Discovery),
     };

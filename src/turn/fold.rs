@@ -6,6 +6,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+pub use super::cause::Cause;
 use super::past::{Past, What};
 use super::policy::{Policy, Stability};
 use super::roster::Roster;
@@ -20,45 +21,14 @@ pub struct Selection {
     pub contentless: bool,
     /// Whose vectors said so; `None`: nobody was asked.
     pub model: Option<Arc<str>>,
+    /// Id of the head that had a part in it.
+    pub head: Option<Arc<str>>,
 }
 
 impl Selection {
     /// Bytes in memory, roughly.
     pub fn weight(&self) -> usize {
         size_of::<Self>() + self.best.len() * size_of::<usize>() + 100
-    }
-}
-
-/// Why a block is not the one of the request before.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Cause {
-    /// The conversation's first block.
-    First,
-    /// The turn needs tools that were not in it.
-    Needed,
-    /// A search or a call to a withheld tool added some, or a search's finds ran out.
-    Discovery,
-    /// It had grown too large.
-    Full,
-    /// The provider had forgotten the conversation anyway: choosing anew was free.
-    Expired,
-    /// The turn needs other tools in the eyes of another embedder than the turn before: one failed, or is back.
-    Fallback,
-    /// Nothing in the conversation: the agent changed its tools or its branch, or a search was forgotten.
-    Other,
-}
-
-impl Cause {
-    pub fn label(self) -> &'static str {
-        match self {
-            Self::First => "first",
-            Self::Needed => "needed",
-            Self::Discovery => "discovery",
-            Self::Full => "full",
-            Self::Expired => "expired",
-            Self::Fallback => "fallback",
-            Self::Other => "other",
-        }
     }
 }
 
@@ -99,9 +69,9 @@ pub fn block(past: &Past<'_>, policy: &Policy, selections: &[Selection]) -> Opti
                 } else {
                     before.turn(roster, policy, selection, &called)
                 };
-                let model = turn.checked_sub(1).and_then(|before| selections.get(before)).map(|before| &before.model);
-                if matches!(next.cause, Some(Cause::Needed | Cause::Full)) && model != Some(&selection.model) {
-                    next.cause = Some(Cause::Fallback);
+                let before = turn.checked_sub(1).and_then(|before| selections.get(before));
+                if matches!(next.cause, Some(Cause::Needed | Cause::Full)) {
+                    next.cause = before.and_then(|before| Cause::other_eyes(before, selection)).or(next.cause);
                 }
                 next
             }
@@ -384,7 +354,7 @@ mod tests {
         let policy = Policy { stability: Stability::Turn, ..test_policy() };
         let roster = roster(&policy);
         let block = Block::begin(&roster, &policy, &best(&[1, 2, 3]));
-        let yes = Selection { best: vec![7, 8, 9], contentless: true, model: None };
+        let yes = Selection { best: vec![7, 8, 9], contentless: true, ..Selection::default() };
         assert_eq!(bound(&block.turn(&roster, &policy, &yes, &[])), bound(&block));
         assert_eq!(bound(&block.turn(&roster, &policy, &best(&[7, 8, 9]), &[])), [0, 7, 8, 9]);
     }

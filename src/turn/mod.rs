@@ -15,6 +15,7 @@
 
 pub mod append;
 pub mod bypass;
+pub mod cause;
 pub mod dispatch;
 pub mod fold;
 pub mod memory;

@@ -165,7 +165,7 @@ impl Conversation {
 
     fn user(&mut self, best: &[usize], contentless: bool) {
         let text = format!("message {} of the user's", self.count);
-        let selection = Selection { best: best.to_vec(), contentless, model: None };
+        let selection = Selection { best: best.to_vec(), contentless, ..Selection::default() };
         self.selections.insert(text.clone(), selection);
         self.at.messages.push(json!({"role": "user", "content": text}));
     }
