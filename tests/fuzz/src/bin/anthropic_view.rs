@@ -17,7 +17,7 @@ fn main() {
             let messages = again(body).expect("a request");
             if let Some(mended) = Format::Anthropic.mended(body) {
                 assert_eq!(again(&mended), Ok(messages), "{mended}");
-                assert_eq!(Format::Anthropic.mended(&mended), None, "{mended}");
+                assert!(mended.len() < body.len(), "{mended}");
             }
             let view = Format::Anthropic.view(bytes, PATH).expect("a request");
             for message in &view.messages {
