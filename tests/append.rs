@@ -168,7 +168,7 @@ fn endless_asking_ends_with_a_leg_that_cannot_ask() {
     assert_eq!(legs.len(), 4, "two extra legs, and one more without find_tools");
     assert!(legs[..3].iter().all(|leg| top(leg) == ["set_alarm", "find_tools"]));
     assert!(!legs[3].declares("find_tools") && declared(&legs[3]).is_empty());
-    let told = |leg: &Received| leg.messages().iter().filter(|m| m["role"] == "tool").next_back().cloned();
+    let told = |leg: &Received| leg.messages().iter().rfind(|m| m["role"] == "tool").cloned();
     for leg in &legs[2..] {
         assert!(told(leg).is_some_and(|m| m["content"].as_str().is_some_and(|t| t.contains("over"))), "{}", leg.text());
     }
