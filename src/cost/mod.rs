@@ -5,10 +5,8 @@
 //! * [`cache`]: a provider's prompt cache, simulated on segments.
 //! * [`play`]: a conversation, request by request, as each policy would have sent it through that cache.
 //! * [`policy`]: the policies, what each is expected to cost, and which one to take.
-//! * [`watch`]: what a model's traffic is like, as far as it was seen.
 
 pub mod cache;
 pub mod play;
 pub mod policy;
 pub mod prices;
-pub mod watch;

@@ -24,9 +24,11 @@ pub struct Cell {
     pub traffic: Traffic,
     /// Does the provider cache? If not, `traffic.ratio` is 1.
     pub cached: bool,
-    /// Chosen by who knows this traffic, and by who knows its roster and price only.
+    /// Chosen by who knows this traffic, and by who knows its price only.
     pub known: Chosen,
     pub blind: Chosen,
+    /// As [`Cell::known`], but narrowed in any case: what `binding = "auto"` serves.
+    pub served: Chosen,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -76,13 +78,19 @@ fn fill(cells: &mut Vec<Cell>, shape: Traffic, able: Able, played: &mut BTreeMap
     for price in RATIOS {
         for cached in [true, false] {
             let traffic = Traffic { ratio: if cached { price } else { 1.0 }, ..shape };
-            let mut chosen = |expected: Traffic| {
-                let policy = choose(&expected, able);
+            let mut chosen = |expected: Traffic, full: bool| {
+                // What a full roster of any size would not be better than, is narrowing.
+                let expected = if full { expected } else { Traffic { roster: f64::MAX, ..expected } };
+                let policy = match choose(&expected, able) {
+                    _ if able.append && !full => Policy::Append,
+                    policy => policy,
+                };
                 Chosen { policy, change: cost(policy, traffic.ratio) / cost(Policy::Full, traffic.ratio) - 1.0 }
             };
-            let known = chosen(traffic);
-            let blind = chosen(Traffic { ratio: price, ..Traffic::expected() });
-            cells.push(Cell { traffic, cached, known, blind });
+            let known = chosen(traffic, true);
+            let blind = chosen(Traffic { ratio: price, ..Traffic::expected() }, true);
+            let served = chosen(traffic, false);
+            cells.push(Cell { traffic, cached, known, blind, served });
         }
     }
 }
@@ -119,8 +127,11 @@ impl Summary {
             ("cache off", |cell| !cell.cached),
             ("no searches", |cell| cell.traffic.expansions < 1.0),
         ];
-        let who: [(&'static str, fn(&Cell) -> Chosen); 2] =
-            [("who knows the traffic", |cell| cell.known), ("who knows price and roster", |cell| cell.blind)];
+        let who: [(&'static str, fn(&Cell) -> Chosen); 3] = [
+            ("who knows the traffic", |cell| cell.known),
+            ("the same, always narrowing", |cell| cell.served),
+            ("who knows the price only", |cell| cell.blind),
+        ];
         for (chosen_by, of) in who {
             for (name, kind) in kinds {
                 let summary = Self::of(cells.iter().filter(|cell| kind(cell)).map(of));
