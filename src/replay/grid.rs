@@ -107,6 +107,17 @@ pub struct Summary {
     pub chosen: BTreeMap<&'static str, usize>,
 }
 
+impl Cell {
+    fn is(&self, kind: &str) -> bool {
+        match kind {
+            "cache on" => self.cached,
+            "cache off" => !self.cached,
+            "no searches" => self.traffic.expansions < 1.0,
+            _ => true,
+        }
+    }
+}
+
 /// A summary and what it is of.
 #[derive(Debug, Clone, Serialize)]
 pub struct Figures {
@@ -121,21 +132,14 @@ impl Summary {
     /// The figures of one kind of models: by who chooses, and which cells.
     pub fn figures(models: &'static str, cells: &[Cell]) -> Vec<Figures> {
         let mut all = Vec::new();
-        let kinds: [(&'static str, fn(&Cell) -> bool); 4] = [
-            ("all", |_| true),
-            ("cache on", |cell| cell.cached),
-            ("cache off", |cell| !cell.cached),
-            ("no searches", |cell| cell.traffic.expansions < 1.0),
-        ];
-        let who: [(&'static str, fn(&Cell) -> Chosen); 3] = [
-            ("who knows the traffic", |cell| cell.known),
-            ("the same, always narrowing", |cell| cell.served),
-            ("who knows the price only", |cell| cell.blind),
-        ];
-        for (chosen_by, of) in who {
-            for (name, kind) in kinds {
-                let summary = Self::of(cells.iter().filter(|cell| kind(cell)).map(of));
-                all.push(Figures { models, chosen_by, cells: name, summary });
+        for chosen_by in ["who knows the traffic", "the same, always narrowing", "who knows the price only"] {
+            for kind in ["all", "cache on", "cache off", "no searches"] {
+                let summary = Self::of(cells.iter().filter(|cell| cell.is(kind)).map(|cell| match chosen_by {
+                    "who knows the traffic" => cell.known,
+                    "the same, always narrowing" => cell.served,
+                    _ => cell.blind,
+                }));
+                all.push(Figures { models, chosen_by, cells: kind, summary });
             }
         }
         all
