@@ -17,7 +17,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use command::arguments::{Arguments, Command};
-use command::{demo, eval, explain, failure, health, lint, replay, report, serve, tune};
+use command::{demo, eval, explain, failure, health, history, lint, replay, report, serve, tune};
 
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
@@ -36,6 +36,7 @@ fn main() -> ExitCode {
         Some(Command::Eval(arguments)) => eval::eval(arguments),
         Some(Command::Replay(arguments)) => replay::replay(&arguments),
         Some(Command::Report(arguments)) => report::report(&arguments),
+        Some(Command::History(arguments)) => history::history(&arguments),
         Some(Command::Health(arguments)) => health::health(arguments.config.as_deref()),
         Some(Command::Tune(arguments)) => tune::tune(arguments),
         Some(Command::Lint(arguments)) => lint::lint(&arguments),

@@ -96,7 +96,7 @@ url = "http://secret@h"
             "line 10: narrow.percent: must be a whole number from 0 to 100, not 101",
             "line 11: narrow.mode: must be one of off, shadow, narrow, not `on`",
             "line 12: narrow.always_on: must be a list of text, one entry is a whole number",
-            "line 13: narrow.max_retrieved_tools: must be a whole number of at least 0, not -1",
+            "line 13: narrow.max_retrieved_tools: must be a whole number of at least 0, not -1, or \"auto\"",
             "line 14: narrow.deadline: must be text, not a whole number",
             "line 15: narrow.percnt: unknown key, did you mean narrow.percent?",
             "line 16: narrow.catalog: cannot read nowhere.toml: No such file or directory (os error 2)",
@@ -158,7 +158,7 @@ narrow = { mode = "shadow", binding = "append" }
     let config = parse(text, &[]).unwrap();
     let [kimi] = config.upstreams.as_slice() else { panic!("one upstream") };
     assert_eq!((kimi.narrow.mode, kimi.narrow.binding), (Mode::Shadow, Binding::Append));
-    assert_eq!((kimi.narrow.percent, kimi.narrow.max_retrieved_tools), (40, 9));
+    assert_eq!((kimi.narrow.percent, kimi.narrow.max_retrieved_tools.most()), (40, 9));
     assert_eq!(
         (kimi.prefix.as_str(), kimi.max_tools, kimi.url.to_string().as_str()),
         ("/kimi", 128, "https://api.moonshot.ai")

@@ -29,6 +29,8 @@ pub(crate) enum Command {
     Report(Report),
     /// Say what each way of narrowing would have cost on recorded or made-up traffic, prompt cache simulated
     Replay(Replay),
+    /// Forget which tools succeeded on which messages (`history = true`)
+    History(History),
     /// Ask a running sidecar whether it is well (exit code 0 or 1; for a container's HEALTHCHECK)
     Health(Health),
     /// Learn from one's own requests which tools they need, and keep what was learnt if it helps
@@ -47,6 +49,22 @@ pub(crate) struct Serve {
     /// Human text or JSON lines; by default text on a terminal and JSON elsewhere
     #[arg(long, value_name = "FORMAT")]
     pub log_format: Option<LogFormat>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct History {
+    #[command(subcommand)]
+    pub what: Past,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Past {
+    /// Remove all of it from the shared store
+    Clear {
+        /// The configuration file of the sidecars: it names the store
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
+    },
 }
 
 #[derive(Debug, Args)]

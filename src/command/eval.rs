@@ -98,7 +98,7 @@ pub(super) fn options(cases: &Cases, config: &Config, k: Option<usize>) -> Resul
     }
     Ok(Options {
         sets: named,
-        k: k.unwrap_or(narrow.max_retrieved_tools),
+        k: k.unwrap_or(narrow.max_retrieved_tools.most()),
         ignore: narrow.query_ignore.clone(),
         overlay: narrow.catalog.clone(),
         head: chosen_head(cases.head.as_deref(), config)?,

@@ -6,6 +6,7 @@ pub(crate) mod eval;
 pub(crate) mod explain;
 pub(crate) mod failure;
 pub(crate) mod health;
+pub(crate) mod history;
 pub(crate) mod lint;
 mod logging;
 pub(crate) mod replay;

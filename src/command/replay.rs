@@ -70,7 +70,7 @@ fn settings(arguments: &Replay, config: &Config) -> Settings {
     Settings {
         prices: config.prices.clone(),
         limits: Limits {
-            retrieved: narrow.max_retrieved_tools,
+            retrieved: narrow.max_retrieved_tools.most(),
             discovered: narrow.max_discovered_tools,
             legs: narrow.max_discovery_legs,
             bound: narrow.max_bound_tools,

@@ -8,6 +8,7 @@ use globset::{Glob, GlobMatcher};
 
 use super::read::{self, Reader, Section};
 use super::source;
+use crate::retrieval::prior::{Standing, Tier};
 
 /// A catalog file.
 #[derive(Debug, Clone, Default)]
@@ -38,11 +39,12 @@ pub struct Entry {
     pub search_text: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Tier {
-    Safe,
-    Write,
-    Danger,
+impl Entry {
+    /// What changes the tool's place among equals.
+    pub fn standing(&self) -> Standing {
+        let number = |given: Option<f64>| given.unwrap_or_default().max(0.0) as f32;
+        Standing { tier: self.tier.unwrap_or_default(), cost: number(self.cost), latency: number(self.latency_ms) }
+    }
 }
 
 impl Catalog {

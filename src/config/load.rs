@@ -42,12 +42,14 @@ impl Config {
         let reader = Reader::new(folder);
         let mut root = reader.root(&tree);
         let server = Server::read(root.section("server"));
-        let narrow = Narrow::read(root.section("narrow"), &Narrow::default());
-        let upstreams = match root.sections("upstream", "name") {
+        let mut narrow = Narrow::read(root.section("narrow"), &Narrow::default());
+        let mut upstreams = match root.sections("upstream", "name") {
             Some(sections) => upstream::read(sections, &narrow),
             None => upstream::builtin(&narrow),
         };
         let embeddings = Embeddings::read(root.section("embeddings"), variables);
+        narrow.settle(embeddings.provider);
+        upstreams.iter_mut().for_each(|upstream| upstream.narrow.settle(embeddings.provider));
         let store = Store::read(root.section("store"));
         let log = Log::read(root.section("log"));
         let prices = prices::read(root.named("prices"));

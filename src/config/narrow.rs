@@ -9,7 +9,9 @@ use globset::Glob;
 use super::catalog::Catalog;
 use super::read::{self, Section};
 use super::source::Node;
+use crate::embed::Provider;
 use crate::retrieval::head::Head;
+use crate::retrieval::width::Width;
 use crate::turn::policy::{Directory, Order, Stability};
 
 /// `[narrow]`, or an upstream's own.
@@ -20,12 +22,15 @@ pub struct Narrow {
     pub percent: u8,
     /// Names and globs of the core. Each is a valid glob.
     pub always_on: Vec<String>,
-    pub max_retrieved_tools: usize,
+    /// [`Width::Auto`] is settled for the embedder by [`Narrow::settle`].
+    pub max_retrieved_tools: Width,
     pub max_discovered_tools: usize,
     pub max_discovery_legs: usize,
     /// Beyond the core; never less than `max_retrieved_tools`.
     pub max_bound_tools: usize,
     pub sticky_need: usize,
+    /// Learn from calls that succeeded.
+    pub history: bool,
     pub binding: Binding,
     /// Names and globs of the models that take tools in messages. Each is a valid glob.
     pub append_models: Vec<String>,
@@ -93,11 +98,12 @@ impl Default for Narrow {
             mode: Mode::Narrow,
             percent: 100,
             always_on: Vec::new(),
-            max_retrieved_tools: 12,
+            max_retrieved_tools: Width::Fixed(12),
             max_discovered_tools: 5,
             max_discovery_legs: 2,
             max_bound_tools: 24,
             sticky_need: 5,
+            history: false,
             binding: Binding::Auto,
             append_models: vec!["kimi-k3*".to_owned()],
             stability: Stability::Sticky,
@@ -121,18 +127,19 @@ impl Narrow {
         section.take("mode", &mut narrow.mode, read::one_of(&modes));
         section.take("percent", &mut narrow.percent, percent);
         section.take("always_on", &mut narrow.always_on, globs);
-        section.take("max_retrieved_tools", &mut narrow.max_retrieved_tools, read::count(0, usize::MAX));
+        section.take("max_retrieved_tools", &mut narrow.max_retrieved_tools, width);
         section.take("max_discovered_tools", &mut narrow.max_discovered_tools, read::count(1, usize::MAX));
         section.take("max_discovery_legs", &mut narrow.max_discovery_legs, read::count(0, 16));
         section.take("max_bound_tools", &mut narrow.max_bound_tools, read::count(0, usize::MAX));
-        if narrow.max_bound_tools < narrow.max_retrieved_tools {
+        let least = narrow.max_retrieved_tools.most();
+        if narrow.max_bound_tools < least {
             if section.has("max_bound_tools") {
-                let least = narrow.max_retrieved_tools;
                 section.report("max_bound_tools", format!("must be at least max_retrieved_tools, which is {least}"));
             }
-            narrow.max_bound_tools = narrow.max_retrieved_tools;
+            narrow.max_bound_tools = least;
         }
         section.take("sticky_need", &mut narrow.sticky_need, read::count(0, usize::MAX));
+        section.take("history", &mut narrow.history, read::flag);
         let bindings = [
             ("auto", Binding::Auto),
             ("replace", Binding::Replace),
@@ -155,6 +162,25 @@ impl Narrow {
         section.finish();
         narrow
     }
+
+    /// What `auto` means for this embedder: the builtin one's scores say how sure it is; a remote one's are not measured,
+    /// and twelve is the figure of gemini-embedding-001.
+    pub(super) fn settle(&mut self, provider: Provider) {
+        if self.max_retrieved_tools == Width::Auto && provider != Provider::Builtin {
+            self.max_retrieved_tools = Width::Fixed(REMOTE);
+        }
+    }
+}
+
+/// `auto` for a remote embedder.
+const REMOTE: usize = 12;
+
+/// A number, or "auto".
+fn width(node: &Node) -> Result<Width, String> {
+    if read::text(node).is_ok_and(|text| text == "auto") {
+        return Ok(Width::Auto);
+    }
+    read::count(0, usize::MAX)(node).map(Width::Fixed).map_err(|why| format!("{why}, or \"auto\""))
 }
 
 fn read_catalog(section: &mut Section<'_>, catalog: &mut Option<Arc<Catalog>>) {

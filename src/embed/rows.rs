@@ -23,10 +23,17 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// `model`: the embedder's identity.
-    pub(super) fn of_document(document: &Document, model: &str) -> Self {
-        let key = Sha256::digest(document::key(document, model)).into();
-        Self { key, texts: document::texts(document), task: Task::Document }
+    /// The rows of a tool: what it is called and does, and all it says. Apart, since how much the second counts is the
+    /// roster's to say. `model`: the embedder's identity.
+    pub(super) fn of_document(document: &Document, model: &str) -> [Self; 2] {
+        let key = document::key(document, model);
+        let mut texts = document::texts(document);
+        let all = texts.split_off(texts.len().saturating_sub(1));
+        let row = |part: &str, texts| {
+            let key = Sha256::new().chain_update(&key).chain_update(part).finalize().into();
+            Self { key, texts, task: Task::Document }
+        };
+        [row("said", texts), row("all", all)]
     }
 
     /// One text of a tool for itself, for those who want to see what it gives.

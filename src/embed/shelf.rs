@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use moka::sync::Cache;
 use tokio::sync::Semaphore;
@@ -21,6 +21,8 @@ const MEMORY: u64 = 64 << 20;
 const CHUNK: usize = 32;
 /// The shared store keeps a roster's rows for this long after their last build.
 const LIFE: Duration = Duration::from_secs(30 * 24 * 3600);
+/// A build that takes long says so this often.
+const SAY: Duration = Duration::from_secs(10);
 /// A builder that has not delivered after this is taken to have died.
 const CLAIM: Duration = Duration::from_secs(20);
 /// How often a replica looks whether the other has delivered.
@@ -133,7 +135,14 @@ impl Shelf {
         let mut seen = HashSet::new();
         let missing: Vec<&Row> =
             rows.iter().filter(|row| found.missing.contains(&row.key) && seen.insert(row.key)).collect();
-        for chunk in missing.chunks(CHUNK) {
+        let begun = Instant::now();
+        let mut said = begun;
+        for (at, chunk) in missing.chunks(CHUNK).enumerate() {
+            if said.elapsed() >= SAY {
+                said = Instant::now();
+                let (done, of) = (at * CHUNK, missing.len());
+                tracing::info!(done, of, took = ?begun.elapsed(), "embedding a roster; what is done is kept");
+            }
             match self.embed(chunk).await {
                 Ok(new) => {
                     self.counts.built(new.len());

@@ -128,11 +128,12 @@ impl Spaces {
     async fn try_build(&self, documents: &[Document]) -> Result<Space, EmbedError> {
         let begun = Instant::now();
         let bank = Arc::clone(self.bank.get_or_try_init(|| self.build_bank()).await?);
-        let rows: Vec<Row> = documents.iter().map(|document| Row::of_document(document, self.shelf.model())).collect();
+        let rows: Vec<Row> =
+            documents.iter().flat_map(|document| Row::of_document(document, self.shelf.model())).collect();
         let packed = self.shelf.packed(&rows).await?;
         // Thousands of tools take seconds to index: not on a thread that moves bytes.
         let (owned, phrases) = (documents.to_vec(), Arc::clone(&bank));
-        let index = tokio::task::spawn_blocking(move || Index::build(owned, packed, &phrases))
+        let index = tokio::task::spawn_blocking(move || Index::of_parts(owned, &packed, &phrases))
             .await
             .map_err(|error| EmbedError::Failed(error.to_string()))?
             .ok_or_else(|| EmbedError::Nonsense("the vectors do not fit the roster".to_owned()))?;

@@ -15,6 +15,7 @@ use super::Problem;
 use crate::config::catalog::Catalog;
 use crate::retrieval::document::Document;
 use crate::retrieval::question::Utterance;
+use crate::retrieval::width::Width;
 use crate::turn::policy::{Directory, Facts, Order, Policy, Stability};
 use crate::turn::roster::Roster;
 use crate::turn::transcript::Transcript;
@@ -177,13 +178,14 @@ fn facts(overlay: &Catalog, name: &str) -> Facts {
         search_text: entry.search_text.clone(),
         connector: entry.connector.clone(),
         domain: overlay.domain_rank(&entry.category),
+        standing: entry.standing(),
     }
 }
 
 /// Nothing of it changes what is ranked.
 fn policy() -> Policy {
     Policy {
-        max_retrieved_tools: 0,
+        max_retrieved_tools: Width::Fixed(0),
         max_discovered_tools: 0,
         max_discovery_legs: 0,
         max_bound_tools: 0,

@@ -8,6 +8,7 @@ use prometheus::Registry;
 use super::admin::Status;
 use super::binding::Bindings;
 use super::choose::Chooser;
+use super::history::History;
 use super::journal::Journal;
 use super::route::Route;
 use super::shutdown::Shutdown;
@@ -76,7 +77,7 @@ impl App {
         Ok(Self {
             upstreams: Upstreams::new(&config.upstreams, shutdown.clone())?,
             routes,
-            chooser: Chooser::new(embeddings),
+            chooser: Chooser::new(embeddings, History::new(store.clone())),
             bindings: Bindings::default(),
             prices: config.prices.clone(),
             watch: Watch::default(),
@@ -109,7 +110,7 @@ impl App {
         if let Some(journal) = &self.journal {
             journal.record(decision.line());
         }
-        let k = self.route(&outcome.upstream).map_or(0, |route| route.policy.max_retrieved_tools);
+        let k = self.route(&outcome.upstream).map_or(0, |route| route.policy.max_retrieved_tools.most());
         self.today.lock().unwrap_or_else(PoisonError::into_inner).add(&decision, k);
         let mut decisions = self.decisions.lock().unwrap_or_else(PoisonError::into_inner);
         if decisions.len() == DECISIONS {

@@ -21,6 +21,9 @@ pub fn asked(headers: &HeaderMap) -> Asked {
         keep: list("x-packlight-keep").collect(),
         connected: headers.contains_key("x-packlight-connected").then(|| list("x-packlight-connected").collect()),
         resume: headers.get("x-packlight-resume").is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"true")),
+        begins: false,
+        payer: Vec::new(),
+        conversation: String::new(),
     }
 }
 

@@ -102,7 +102,7 @@ fn cheapest(traffic: Traffic, route: &Route, roster: &Roster) -> Binding {
     let sized = Traffic {
         roster: f64::MAX,
         core,
-        bound: core + each * route.policy.max_retrieved_tools as f64,
+        bound: core + each * route.policy.max_retrieved_tools.most() as f64,
         found: each * route.policy.max_discovered_tools as f64,
         ..traffic
     };

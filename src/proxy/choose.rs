@@ -10,17 +10,20 @@ use std::time::{Duration, Instant};
 use moka::sync::Cache;
 use xxhash_rust::xxh3::Xxh3;
 
+use super::history::{self, History};
 use super::learnt::Learnt;
 use super::recall::Remembered;
 use super::route::Route;
 use crate::embed::{self, Embeddings, Space};
 use crate::retrieval::embedder::EmbedError;
+use crate::retrieval::prior;
 use crate::retrieval::question::{Question, Utterance};
 use crate::turn::bypass::Bypass;
-use crate::turn::fold::{self, Block, Selection};
+use crate::turn::fold::{self, Block};
 use crate::turn::past::Past;
 use crate::turn::policy::{Asked, Binding};
 use crate::turn::roster::Roster;
+use crate::turn::selection::Selection;
 use crate::turn::transcript::Transcript;
 use crate::turn::{append, dispatch};
 use crate::wire::request::Place;
@@ -43,6 +46,7 @@ pub struct Chooser {
     embeddings: Arc<Embeddings>,
     rosters: Cache<u128, Arc<Roster>>,
     selections: Cache<u128, Arc<Selection>>,
+    history: History,
     /// Memo keys are seeded: nobody outside can make two rosters share one.
     seed: u64,
 }
@@ -81,9 +85,10 @@ pub struct Fresh {
 }
 
 impl Chooser {
-    pub fn new(embeddings: Arc<Embeddings>) -> Self {
+    pub fn new(embeddings: Arc<Embeddings>, history: History) -> Self {
         Self {
             embeddings,
+            history,
             // Both by bytes: an agent may send a roster of any size, and another one each time.
             rosters: Cache::builder()
                 .max_capacity(ROSTERS)
@@ -150,7 +155,9 @@ impl Chooser {
         Ok(Chosen { roster, binding, block, fresh, head, learnt, discovered })
     }
 
-    /// What each turn selected; how, where one was not known.
+    /// What each turn selected; how, where one was not known. With a history, a turn
+    /// whose first request this is is chosen with what has been learnt since the same was asked before; later requests of the
+    /// turn, on whatever replica, take what it chose.
     async fn selections(
         &self,
         route: &Route,
@@ -158,8 +165,12 @@ impl Chooser {
         transcript: &Transcript,
         asked: &Asked,
     ) -> Result<(Vec<Selection>, Option<Fresh>), Bypass> {
-        let keys = self.keys(roster, transcript, asked);
-        let known: Vec<Option<Arc<Selection>>> = keys.iter().map(|key| self.selections.get(key)).collect();
+        let keys = self.keys(route, roster, transcript, asked);
+        let mut known: Vec<Option<Arc<Selection>>> = keys.iter().map(|key| self.selections.get(key)).collect();
+        let anew = route.history && asked.begins;
+        if let Some(last) = known.last_mut().filter(|_| anew) {
+            *last = None;
+        }
         if known.iter().all(Option::is_some) {
             return Ok((known.into_iter().flatten().map(Arc::unwrap_or_clone).collect(), None));
         }
@@ -172,8 +183,20 @@ impl Chooser {
                 Some(known) => Arc::unwrap_or_clone(known),
                 None => {
                     let dialogue = dialogue.get(..=turn).unwrap_or_default();
-                    let mut selection = self.select(route, &space, roster, dialogue, asked, &mut times).await?;
-                    selection.best.truncate(route.policy.max_retrieved_tools);
+                    let shared = route.history.then(|| turn_key(route, roster, dialogue, asked));
+                    let kept = match &shared {
+                        Some(key) if !(anew && turn + 1 == transcript.turns.len()) => {
+                            self.history.chosen(key, roster).await
+                        }
+                        _ => None,
+                    };
+                    let selection = match kept {
+                        Some(kept) => kept,
+                        None => self.select(route, &space, roster, dialogue, asked, &mut times).await?,
+                    };
+                    if let Some(key) = &shared {
+                        self.history.keep(key, roster, &selection).await;
+                    }
                     self.selections.insert(key, Arc::new(selection.clone()));
                     selection
                 }
@@ -212,9 +235,12 @@ impl Chooser {
 
     /// One key per turn: all that its selection depends on. The embedder's identity is not in it: a turn that was chosen
     /// with the fallback's vectors stays chosen.
-    fn keys(&self, roster: &Roster, transcript: &Transcript, asked: &Asked) -> Vec<u128> {
+    fn keys(&self, route: &Route, roster: &Roster, transcript: &Transcript, asked: &Asked) -> Vec<u128> {
         let mut hash = Xxh3::with_seed(self.seed);
         (roster.fingerprint(), &asked.connected).hash(&mut hash);
+        if route.history {
+            asked.conversation.hash(&mut hash);
+        }
         transcript
             .turns
             .iter()
@@ -238,6 +264,15 @@ impl Chooser {
         let embedding = Instant::now();
         let embed::Asked { space, vectors } = self.embeddings.ask(None, roster.documents(), question.texts()).await?;
         let ranking = Instant::now();
+        let mut priors = roster.standings().to_vec();
+        if route.history
+            && let Some(ask) = question.ask(&vectors, &space.bank).and_then(|ask| prior::centred(ask, &space.bank))
+        {
+            let past = self.history.past(&history::scope(&route.upstream.name, &asked.payer, &space.model)).await;
+            for (prior, more) in priors.iter_mut().zip(past.priors(roster.documents(), &ask)) {
+                *prior += more;
+            }
+        }
         let head = route.learnt.as_ref().and_then(|learnt| learnt.head(&space.model));
         let question = match &head {
             Some(head) => question.bent(head, &vectors),
@@ -245,7 +280,7 @@ impl Chooser {
         };
         let scored: Vec<(usize, f32)> = space
             .index
-            .rank(&question, &vectors)
+            .rank_with(&question, &vectors, &priors)
             .into_iter()
             .filter_map(|scored| Some((roster.tool_of(scored.tool)?, scored.score)))
             .filter(|(tool, _)| roster.is_connected(*tool, asked.connected.as_ref()))
@@ -254,11 +289,53 @@ impl Chooser {
         times.rank += ranking.elapsed();
         times.selection =
             scored.iter().take(SHOWN).map(|(tool, score)| (roster.name(*tool).to_owned(), *score)).collect();
-        let contentless = question.contentless(&vectors, &space.bank);
-        let best = scored.into_iter().map(|(tool, _)| tool).collect();
+        let named = space.index.named(&question);
+        let named = scored.iter().take_while(|(tool, _)| is_named(roster, &named, *tool)).count();
+        let count = route.policy.max_retrieved_tools.of(scored.iter().map(|(_, score)| *score)).max(named);
+        let contentless = named == 0 && question.contentless(&vectors, &space.bank);
+        let best = scored.into_iter().take(count).map(|(tool, _)| tool).collect();
         let head = head.map(|head| head.id().into());
-        Ok(Selection { best, contentless, model: Some(space.model), head })
+        Ok(Selection { best, named, contentless, model: Some(space.model), head })
     }
+
+    /// Learns that these tools answered well on what the dialogue asks for.
+    pub async fn learn(&self, route: &Route, roster: &Roster, dialogue: &[Utterance], payer: &[u8], tools: &[String]) {
+        let may = |name: &&String| roster.named(name).first().is_some_and(|tool| roster.document_of(*tool).is_some());
+        let tools: Vec<String> = tools.iter().filter(may).cloned().collect();
+        let Ok(space) = self.embeddings.space(roster.documents()).await else { return };
+        let question = space.index.focus(Question::of(dialogue));
+        let Ok(vectors) = self.embeddings.queries(&space.model, question.texts()).await else { return };
+        let ask = question.ask(&vectors, &space.bank).and_then(|ask| prior::centred(ask, &space.bank));
+        if let Some(ask) = ask.filter(|_| !tools.is_empty()) {
+            self.history.learn(&history::scope(&route.upstream.name, payer, &space.model), &tools, &ask).await;
+        }
+    }
+}
+
+/// The key of a turn's selection for all replicas: all that it depends on, and who pays.
+fn turn_key(route: &Route, roster: &Roster, dialogue: &[Utterance], asked: &Asked) -> String {
+    let mut words = Vec::new();
+    let mut put = |part: &[u8]| {
+        words.extend((part.len() as u64).to_le_bytes());
+        words.extend(part);
+    };
+    put(route.upstream.name.as_bytes());
+    put(asked.conversation.as_bytes());
+    put(&roster.fingerprint().to_le_bytes());
+    for connector in asked.connected.iter().flatten() {
+        put(connector.as_bytes());
+    }
+    put(&[u8::from(asked.connected.is_some())]);
+    for utterance in dialogue {
+        put(utterance.text.as_bytes());
+        put(utterance.reply_before.as_bytes());
+    }
+    history::turn_key(&words)
+}
+
+/// Is the tool's document among these, which are in order?
+fn is_named(roster: &Roster, named: &[usize], tool: usize) -> bool {
+    roster.document_of(tool).is_some_and(|document| named.binary_search(&document).is_ok())
 }
 
 /// Names that this one request wants bound.

@@ -21,6 +21,7 @@ use super::body::Body;
 use super::choose;
 use super::coding::{self, Coding, Read};
 use super::head::{self, Head};
+use super::history;
 use super::legs::{self, Kind, Narrowing};
 use super::mend;
 use super::recall::Remembered;
@@ -114,7 +115,7 @@ impl Chat {
     }
 
     /// Reads, decides, chooses.
-    async fn plan(&mut self, headers: &HeaderMap, sent: &Bytes, asked: Asked, mode: Mode) -> Plan {
+    async fn plan(&mut self, headers: &HeaderMap, sent: &Bytes, mut asked: Asked, mode: Mode) -> Plan {
         let full = |bypass| Plan::Untouched(Action::Full, Some(bypass));
         let coding = Coding::of(headers);
         if coding == Coding::Unknown {
@@ -130,6 +131,8 @@ impl Chat {
         let roster = self.app.chooser.roster(&self.route, &view, text);
         let credential = asked::credential(headers, &path);
         let conversation = memory::conversation(&self.route.upstream.name, &credential, &view);
+        asked.payer.clone_from(&credential);
+        asked.conversation.clone_from(&conversation);
         let outcome = &mut self.recorder.outcome;
         outcome.model = view.model.to_string();
         outcome.roster = view.tools.len();
@@ -148,7 +151,7 @@ impl Chat {
         if !roster.named(&policy.find_tools_name).is_empty() {
             return full(Bypass::NameCollision);
         }
-        if roster.documents().len() <= policy.max_retrieved_tools {
+        if roster.documents().len() <= policy.max_retrieved_tools.most() {
             return full(Bypass::SmallRoster);
         }
         let transcript = Transcript::of(&view, &policy.query_ignore);
@@ -164,6 +167,7 @@ impl Chat {
         if transcript.silent || transcript.turns.is_empty() {
             return full(Bypass::NoQuery);
         }
+        asked.begins = transcript.turns.last().is_some_and(|turn| turn.message + 1 >= view.messages.len());
         if !asked::is_narrowed(&conversation, self.route.percent) {
             return Plan::Untouched(Action::Holdout, None);
         }
@@ -183,6 +187,7 @@ impl Chat {
             Ok(Err(bypass)) => return full(bypass),
             Ok(Ok(chosen)) => chosen,
         };
+        history::learn(&self.app, &self.route, &chosen, &transcript, &view.messages, &asked);
         let find_tools = (policy.max_discovery_legs > 0).then(|| search::declaration(&policy.find_tools_name, &roster));
         let narrowing = Narrowing {
             app: self.app.clone(),
@@ -192,7 +197,7 @@ impl Chat {
             path: path.clone(),
             body: body.clone(),
             own: sent.clone(),
-            asked,
+            asked: Asked { begins: false, ..asked },
             chosen,
             find_tools,
             remembered,

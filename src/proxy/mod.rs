@@ -10,6 +10,7 @@ pub mod choose;
 pub mod coding;
 pub mod handle;
 pub mod head;
+pub mod history;
 pub mod journal;
 pub mod learnt;
 pub mod legs;

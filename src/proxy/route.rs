@@ -22,6 +22,8 @@ pub struct Route {
     pub deadline: Duration,
     /// Of the provider's prompt cache.
     pub cache_life: Duration,
+    /// Are past successes learnt and used?
+    pub history: bool,
     /// As configured; `binding.rs` settles it.
     pub binding: narrow::Binding,
     /// Models that take tools in messages.
@@ -53,6 +55,7 @@ impl Route {
             percent: narrow.percent,
             deadline: narrow.deadline,
             cache_life: narrow.cache_life,
+            history: narrow.history,
             binding: narrow.binding,
             append_models: globs(&narrow.append_models),
             always_on: globs(&narrow.always_on),
@@ -74,6 +77,7 @@ impl Route {
                 search_text: entry.search_text.clone(),
                 connector: entry.connector.clone(),
                 domain: catalog.domain_rank(&entry.category),
+                standing: entry.standing(),
             },
         }
     }

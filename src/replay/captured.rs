@@ -153,7 +153,7 @@ impl Captured {
                 .collect();
         }
         // As the sidecar: a roster that is small passes, and a turn is ranked once.
-        let small = roster.documents().len() <= self.policy.max_retrieved_tools;
+        let small = roster.documents().len() <= self.policy.max_retrieved_tools.most();
         if small || decision.call > 1 || transcript.turns.is_empty() {
             return Ok(());
         }
@@ -186,6 +186,7 @@ impl Captured {
                 search_text: entry.search_text.clone(),
                 connector: entry.connector.clone(),
                 domain: catalog.domain_rank(&entry.category),
+                standing: entry.standing(),
             },
         }
     }

@@ -53,6 +53,29 @@ impl Matrix {
     }
 }
 
+/// One row per tool of two: the first, plus the mean of all seconds, plus `weights` times what its own second has beyond
+/// that mean. Shape of `parts`: weights x 2 x dimensions. `None` when the lengths do not fit.
+pub fn combined(parts: &[f32], weights: &[f32]) -> Option<Vec<f32>> {
+    let rows = 2 * weights.len();
+    if rows == 0 {
+        return parts.is_empty().then(Vec::new);
+    }
+    let dimensions = parts.len() / rows;
+    if dimensions == 0 || dimensions * rows != parts.len() {
+        return None;
+    }
+    let tools = || parts.chunks_exact(2 * dimensions).map(|tool| tool.split_at(dimensions));
+    let mut mean = vec![0f32; dimensions];
+    for (_, second) in tools() {
+        mean.iter_mut().zip(second).for_each(|(mean, number)| *mean += number / weights.len() as f32);
+    }
+    let row = |((first, second), weight): ((&[f32], &[f32]), &f32)| {
+        let numbers = first.iter().zip(second).zip(&mean);
+        numbers.map(|((first, second), mean)| first + mean + weight * (second - mean)).collect::<Vec<f32>>()
+    };
+    Some(tools().zip(weights).flat_map(row).collect())
+}
+
 /// The product of two vectors; 0 when their lengths differ.
 pub fn product(left: &[f32], right: &[f32]) -> f32 {
     if left.len() != right.len() {
@@ -99,6 +122,15 @@ mod tests {
             assert!((found - plain).abs() < 1e-3, "{found} {plain}");
         }
         assert_eq!(matrix.products(&[1.0]), [0.0, 0.0]);
+    }
+
+    #[test]
+    fn two_rows_become_one() {
+        let parts = [1.0, 0.0, 0.0, 2.0, 0.0, 1.0, 0.0, 4.0];
+        assert_eq!(combined(&parts, &[1.0, 1.0]), Some(vec![1.0, 2.0, 0.0, 5.0]), "the sum where all is its own");
+        assert_eq!(combined(&parts, &[0.0, 0.5]), Some(vec![1.0, 3.0, 0.0, 4.5]));
+        assert_eq!(combined(&parts, &[1.0; 3]), None);
+        assert_eq!(combined(&[], &[]), Some(Vec::new()));
     }
 
     #[test]

@@ -95,6 +95,23 @@ impl Question {
         &self.texts
     }
 
+    /// The vector of what is asked for: of the last message, or of the newest earlier one where that says nothing. Of a
+    /// long message: of its first passage. `vectors`, `bank`: as for [`Self::contentless`].
+    pub fn ask<'v>(
+        &self,
+        vectors: &'v [std::sync::Arc<[f32]>],
+        bank: &[Vec<f32>],
+    ) -> Option<&'v std::sync::Arc<[f32]>> {
+        let asks = std::iter::once(&self.last).chain(&self.earlier);
+        let ask = asks.into_iter().find(|message| !message.contentless(vectors, bank))?;
+        vectors.get(ask.parts.first()?.text)
+    }
+
+    /// The last message as it is read: without what it rules out.
+    pub(super) fn last_text(&self) -> String {
+        self.last.passages.join("\n")
+    }
+
     /// Does the message carry no content of its own ("yes, do it")? It then never grows a sticky block.
     /// `vectors` as for `rank`; `bank` as for [`super::index::Index::build`].
     pub fn contentless(&self, vectors: &[Arc<[f32]>], bank: &[Vec<f32>]) -> bool {

@@ -25,10 +25,13 @@ pub enum Op {
     VectorsPut,
     StashGet,
     StashPut,
+    HistoryGet,
+    HistoryPut,
 }
 
 impl Op {
-    pub const ALL: [Self; 4] = [Self::VectorsGet, Self::VectorsPut, Self::StashGet, Self::StashPut];
+    pub const ALL: [Self; 6] =
+        [Self::VectorsGet, Self::VectorsPut, Self::StashGet, Self::StashPut, Self::HistoryGet, Self::HistoryPut];
 
     /// The value of the metric's label.
     pub fn label(self) -> &'static str {
@@ -37,6 +40,8 @@ impl Op {
             Self::VectorsPut => "vectors_put",
             Self::StashGet => "stash_get",
             Self::StashPut => "stash_put",
+            Self::HistoryGet => "history_get",
+            Self::HistoryPut => "history_put",
         }
     }
 }
@@ -64,6 +69,8 @@ pub trait Store: Send + Sync {
     fn release<'a>(&'a self, _op: Op, _key: &'a str) -> Answer<'a, ()> {
         Box::pin(std::future::ready(()))
     }
+    /// Removes every key that begins so; how many there were, as far as the store can tell.
+    fn forget<'a>(&'a self, op: Op, beginning: &'a str) -> Answer<'a, usize>;
     /// The caller found the bytes at a key to be rubbish: one more failure of `op`.
     fn count(&self, _op: Op) {}
 }
@@ -74,12 +81,14 @@ struct Failures([AtomicU64; Op::ALL.len()]);
 
 impl Failures {
     fn count(&self, op: Op) {
-        let [a, b, c, d] = &self.0;
+        let [a, b, c, d, e, f] = &self.0;
         let counter = match op {
             Op::VectorsGet => a,
             Op::VectorsPut => b,
             Op::StashGet => c,
             Op::StashPut => d,
+            Op::HistoryGet => e,
+            Op::HistoryPut => f,
         };
         counter.fetch_add(1, Ordering::Relaxed);
     }

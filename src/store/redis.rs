@@ -16,6 +16,8 @@ use super::{Answer, Failures, MAX_FIELDS, Op, Store};
 const DEADLINE: Duration = Duration::from_millis(50);
 /// How long a server that failed is left alone.
 const REST: Duration = Duration::from_secs(1);
+/// Keys looked at with one command when some are forgotten.
+const SCANNED: usize = 500;
 /// Connecting goes on in the background for this long, past the operation that began it.
 const CONNECT: Duration = Duration::from_secs(2);
 
@@ -245,6 +247,29 @@ impl Store for Redis {
                 commands.hdel(&key, old).ignore();
                 self.run::<()>(op, commands).await.unwrap_or_default();
             }
+        })
+    }
+
+    fn forget<'a>(&'a self, op: Op, beginning: &'a str) -> Answer<'a, usize> {
+        Box::pin(async move {
+            let pattern = format!("{}*", self.key(beginning));
+            let (mut cursor, mut forgotten) = (0u64, 0);
+            loop {
+                let mut commands = Pipeline::new();
+                commands.cmd("SCAN").arg(cursor).arg("MATCH").arg(&pattern).arg("COUNT").arg(SCANNED);
+                let Some(((next, keys),)): Option<((u64, Vec<Vec<u8>>),)> = self.run(op, commands).await else { break };
+                if !keys.is_empty() {
+                    forgotten += keys.len();
+                    let mut commands = Pipeline::new();
+                    commands.del(keys).ignore();
+                    self.run::<()>(op, commands).await.unwrap_or_default();
+                }
+                cursor = next;
+                if cursor == 0 {
+                    break;
+                }
+            }
+            forgotten
         })
     }
 

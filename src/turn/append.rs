@@ -4,9 +4,10 @@
 //! stands again where it stood, so the provider's prompt cache holds: an addition
 //! costs its own tokens and no more. NOT how it is written (wire).
 
-use super::fold::{Block, Cause, Selection};
+use super::fold::{Block, Cause};
 use super::past::{Event, Past, What};
 use super::policy::{Policy, Stability};
+use super::selection::Selection;
 use crate::wire::request::Place;
 
 /// The block and the declarations of a conversation whose turns were answered so. `None`: there is no turn.
@@ -87,12 +88,12 @@ fn walk(past: &Past<'_>, policy: &Policy, selections: &[Selection], from: usize)
 
 /// What a turn's selection adds. `kept`: a block that has the best of it stays.
 fn needed(block: &Block, policy: &Policy, selection: &Selection, kept: bool) -> Vec<usize> {
-    let retrieved: Vec<usize> = selection.best.iter().copied().take(policy.max_retrieved_tools).collect();
-    let served = retrieved.iter().take(policy.sticky_need).all(|tool| block.contains(*tool));
+    let need = policy.sticky_need.max(selection.named);
+    let served = selection.best.iter().take(need).all(|tool| block.contains(*tool));
     if kept && served && policy.stability == Stability::Sticky {
         return Vec::new();
     }
-    retrieved.into_iter().filter(|tool| !block.contains(*tool)).collect()
+    selection.best.iter().copied().filter(|tool| !block.contains(*tool)).collect()
 }
 
 /// A tool that is called and nowhere declared is declared in front of the reply that calls it. Is that reply the last?

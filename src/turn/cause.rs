@@ -1,6 +1,6 @@
 //! Why the provider's cache of a block is broken. NOT when it is: that is where blocks are made.
 
-use super::fold::Selection;
+use super::selection::Selection;
 
 /// Why a block is not the one of the request before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -2,10 +2,11 @@
 //! either: what a search finds is described in its answer and called through
 //! `call_tool` (`wire::dispatch`). NOT how a call is wrapped.
 
-use super::fold::{Block, Cause, Selection};
+use super::fold::{Block, Cause};
 use super::past::{Past, What};
 use super::policy::Policy;
 use super::roster::Roster;
+use super::selection::Selection;
 use crate::wire::dispatch::Dispatch;
 use crate::wire::request::{Place, Slot};
 

@@ -4,33 +4,13 @@
 //! its end. NOT where selections come from, NOT declarations in messages (`append`).
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 pub use super::cause::Cause;
 use super::past::{Past, What};
 use super::policy::{Policy, Stability};
 use super::roster::Roster;
+use super::selection::Selection;
 use crate::wire::request::{Declaration, Place, Slot};
-
-/// What retrieval says of one turn.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Selection {
-    /// The best tools (first of each name), best first.
-    pub best: Vec<usize>,
-    /// The message carries no content of its own ("yes, do it").
-    pub contentless: bool,
-    /// Whose vectors said so; `None`: nobody was asked.
-    pub model: Option<Arc<str>>,
-    /// Id of the head that had a part in it.
-    pub head: Option<Arc<str>>,
-}
-
-impl Selection {
-    /// Bytes in memory, roughly.
-    pub fn weight(&self) -> usize {
-        size_of::<Self>() + self.best.len() * size_of::<usize>() + 100
-    }
-}
 
 /// A block as it grows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,11 +98,11 @@ impl Block {
         if selection.contentless {
             return block;
         }
-        let retrieved: Vec<usize> = selection.best.iter().copied().take(policy.max_retrieved_tools).collect();
-        if retrieved.iter().take(policy.sticky_need).all(|tool| block.contains(*tool)) {
+        let need = policy.sticky_need.max(selection.named);
+        if selection.best.iter().take(need).all(|tool| block.contains(*tool)) {
             return block;
         }
-        for &tool in &retrieved {
+        for &tool in &selection.best {
             block.append(roster, tool, false);
         }
         if block.beyond_core(roster) > policy.max_bound_tools || block.count() + 1 > policy.max_tools {
@@ -231,7 +211,7 @@ impl Block {
         }
         let always = (0..roster.len()).filter(|tool| roster.always(*tool) && !set.contains(tool)).count();
         let mut room = policy.max_tools.saturating_sub(1 + always + set.len());
-        for &tool in selection.best.iter().take(policy.max_retrieved_tools) {
+        for &tool in &selection.best {
             let new = roster.twins(tool).iter().filter(|twin| !set.contains(twin)).count();
             if new > room {
                 break;
@@ -295,7 +275,7 @@ mod tests {
     fn a_turn_that_needs_nothing_new_keeps_the_block() {
         let policy = test_policy();
         let roster = roster(&policy);
-        let block = Block::begin(&roster, &policy, &best(&[3, 1, 2, 9]));
+        let block = Block::begin(&roster, &policy, &best(&[3, 1, 2]));
         assert_eq!(bound(&block), [0, 1, 2, 3]);
         assert_eq!(block.slots().last(), Some(&Slot::FindTools));
         let next = block.turn(&roster, &policy, &best(&[1, 2, 7]), &[]);
@@ -314,6 +294,15 @@ mod tests {
         let full = next.turn(&roster, &policy, &best(&[9, 10, 11]), &[2]);
         assert_eq!(full.cause, Some(Cause::Full));
         assert_eq!(bound(&full), [0, 2, 9, 10, 11], "core, called and the selection");
+    }
+
+    #[test]
+    fn a_tool_that_the_message_names_is_bound_beyond_the_need() {
+        let policy = test_policy();
+        let roster = roster(&policy);
+        let block = Block::begin(&roster, &policy, &best(&[1, 2, 3]));
+        let named = Selection { best: vec![1, 2, 9, 3], named: 3, ..Selection::default() };
+        assert_eq!(bound(&block.turn(&roster, &policy, &named, &[])), [0, 1, 2, 3, 9]);
     }
 
     #[test]

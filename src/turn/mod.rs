@@ -6,6 +6,7 @@
 //! * [`roster`]: what the agent sent, read once per distinct `tools` value.
 //! * [`transcript`]: the conversation as turns.
 //! * [`past`]: calls and finds, turn by turn.
+//! * [`selection`]: what retrieval says of one turn.
 //! * [`fold`]: transcript -> block.
 //! * [`append`]: the same where additions are declared in the conversation.
 //! * [`dispatch`]: the same where nothing can be declared later: `call_tool`.
@@ -23,5 +24,6 @@ pub mod past;
 pub mod policy;
 pub mod roster;
 pub mod search;
+pub mod selection;
 pub mod tokens;
 pub mod transcript;

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use crate::retrieval::prior::Standing;
+use crate::retrieval::width::Width;
+
 /// How tools that a conversation comes to need reach the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Binding {
@@ -62,7 +65,8 @@ pub enum Directory {
 /// The settings of one upstream.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Policy {
-    pub max_retrieved_tools: usize,
+    /// How many tools retrieval selects.
+    pub max_retrieved_tools: Width,
     pub max_discovered_tools: usize,
     /// Extra legs, at most.
     pub max_discovery_legs: usize,
@@ -89,6 +93,12 @@ pub struct Asked {
     pub connected: Option<BTreeSet<String>>,
     /// The agent resumes: full roster.
     pub resume: bool,
+    /// It is the first of its last turn, and has not been answered yet.
+    pub begins: bool,
+    /// A digest of whoever pays: what was learnt is never shared across credentials.
+    pub payer: Vec<u8>,
+    /// The conversation's key: what a turn selected in the light of history is its own.
+    pub conversation: String,
 }
 
 /// What a catalog says of one tool.
@@ -103,12 +113,14 @@ pub struct Facts {
     pub connector: Option<String>,
     /// Place of its category in the domain order; categories that are not in it come last.
     pub domain: usize,
+    /// Tier, cost, latency.
+    pub standing: Standing,
 }
 
 #[cfg(test)]
 pub(crate) fn test_policy() -> Policy {
     Policy {
-        max_retrieved_tools: 3,
+        max_retrieved_tools: Width::Fixed(3),
         max_discovered_tools: 2,
         max_discovery_legs: 2,
         max_bound_tools: 5,

@@ -10,6 +10,7 @@ use xxhash_rust::xxh3::Xxh3;
 use super::policy::{Directory, Facts, Order, Policy};
 use super::tokens;
 use crate::retrieval::document::{Document, Parameter, parameters};
+use crate::retrieval::prior::{self, Standing};
 use crate::wire::view::{ToolKind, ToolView};
 
 /// Names in the directory of `find_tools`, at most; beyond that groups.
@@ -28,6 +29,8 @@ pub struct Roster {
     documents: Arc<Vec<Document>>,
     /// For each document the first tool of that name.
     tool_of: Vec<usize>,
+    /// What the documents' standings add to their scores.
+    standings: Vec<f32>,
     directory: String,
     /// Identity within this process: tools, facts and policy.
     fingerprint: u64,
@@ -58,6 +61,7 @@ impl Roster {
         let mut documents = Vec::new();
         let mut tool_of = Vec::new();
         let mut categories = Vec::new();
+        let mut standings = Vec::new();
         let mut hasher = Xxh3::new();
         policy.hash(&mut hasher);
         for (index, tool) in tools.iter().enumerate() {
@@ -66,12 +70,15 @@ impl Roster {
             let fixed = tool.kind != ToolKind::Function;
             (&tool.name, &tool.description, tool.parameters, fixed, tool.group).hash(&mut hasher);
             (facts.core, &facts.category, &facts.keywords, &facts.search_text, facts.domain).hash(&mut hasher);
+            let Standing { tier, cost, latency } = facts.standing;
+            (tier, cost.to_bits(), latency.to_bits()).hash(&mut hasher);
             let first = by_name.get(tool.name.as_ref()).and_then(|same: &Vec<usize>| same.first());
             let mut document = first.and_then(|first| entries.get(*first)).and_then(|entry: &Entry| entry.document);
             if !fixed && !facts.core && document.is_none() {
                 document = Some(documents.len());
                 tool_of.push(index);
                 categories.push(facts.category.clone());
+                standings.push(facts.standing);
                 documents.push(Document {
                     name: tool.name.to_string(),
                     description: facts.search_text.unwrap_or_else(|| tool.description.to_string()),
@@ -97,12 +104,25 @@ impl Roster {
             });
         }
         let directory = directory(policy, &documents, &categories);
-        Self { entries, by_name, documents: Arc::new(documents), tool_of, directory, fingerprint: hasher.finish() }
+        Self {
+            entries,
+            by_name,
+            documents: Arc::new(documents),
+            tool_of,
+            standings: prior::standings(&standings),
+            directory,
+            fingerprint: hasher.finish(),
+        }
     }
 
     /// What retrieval ranks.
     pub fn documents(&self) -> &Arc<Vec<Document>> {
         &self.documents
+    }
+
+    /// What the documents' standings (tier, cost, latency) add to their scores.
+    pub fn standings(&self) -> &[f32] {
+        &self.standings
     }
 
     /// The first tool of a document.

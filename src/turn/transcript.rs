@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use crate::retrieval::question::Utterance;
-use crate::wire::view::{ChatView, MessageView, Role};
+use crate::wire::view::{AnswerView, ChatView, MessageView, Role};
 
 /// A conversation as turns.
 #[derive(Debug, Default, PartialEq)]
@@ -112,6 +112,22 @@ fn replies(messages: &[MessageView<'_>]) -> Vec<Reply> {
     replies
 }
 
+/// Tools of the last reply whose answers stand behind it and do not say that the call failed, in order of the calls.
+pub fn succeeded(messages: &[MessageView<'_>]) -> Vec<String> {
+    let Some(last) = messages.iter().rposition(|message| message.role == Role::Assistant) else { return Vec::new() };
+    let Some(reply) = messages.get(last) else { return Vec::new() };
+    let answers: Vec<&AnswerView<'_>> = messages.iter().skip(last + 1).flat_map(|message| &message.answers).collect();
+    let answer = |place: usize, id: &str| match id {
+        "" => answers.get(place).copied(),
+        id => answers.iter().copied().find(|answer| answer.id == id),
+    };
+    let calls = reply.calls.iter().enumerate();
+    calls
+        .filter(|(place, call)| answer(*place, &call.id).is_some_and(|answer| !answer.failed))
+        .map(|(_, call)| call.name.to_string())
+        .collect()
+}
+
 /// The user's own words in a message.
 fn authored(message: &MessageView<'_>, ignore: &[String]) -> String {
     let texts: Vec<String> =
@@ -159,7 +175,7 @@ fn unanswered(messages: &[MessageView<'_>]) -> bool {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::wire::view::{AnswerView, CallView, Choice, Layout, Traits};
+    use crate::wire::view::{CallView, Choice, Layout, Traits};
     use std::borrow::Cow;
 
     pub(crate) fn view<'a>(messages: Vec<MessageView<'a>>) -> ChatView<'a> {
@@ -196,7 +212,8 @@ pub(crate) mod tests {
 
     pub(crate) fn answering<'a>(ids: &[&'a str]) -> MessageView<'a> {
         let mut message = said(Role::Tool, &[]);
-        message.answers = ids.iter().map(|id| AnswerView { id: (*id).into(), name: "".into() }).collect();
+        message.answers =
+            ids.iter().map(|id| AnswerView { id: (*id).into(), name: "".into(), failed: false }).collect();
         message
     }
 
@@ -238,6 +255,17 @@ pub(crate) mod tests {
         let reply = |run, answered| Reply { run, answered };
         assert_eq!(transcript.replies, [reply(1..2, 2), reply(3..4, 3)]);
         assert!(transcript.begins_turn());
+    }
+
+    #[test]
+    fn a_call_that_was_answered_without_an_error_succeeded() {
+        let mut messages =
+            vec![said(Role::User, &["a"]), calling(&[("1", "f"), ("2", "g"), ("3", "h")]), answering(&["2", "1"])];
+        assert_eq!(succeeded(&messages), ["f", "g"]);
+        messages[2].answers[0].failed = true;
+        assert_eq!(succeeded(&messages), ["f"]);
+        assert_eq!(succeeded(&[calling(&[("", "f"), ("", "g")]), answering(&[""])]), ["f"]);
+        assert!(succeeded(&[said(Role::User, &["a"])]).is_empty());
     }
 
     #[test]

@@ -19,6 +19,7 @@ pub mod splice;
 pub mod sse;
 mod sum;
 mod text;
+mod verdict;
 pub mod view;
 
 use std::sync::Arc;

@@ -110,6 +110,8 @@ pub struct AnswerView<'a> {
     pub id: Cow<'a, str>,
     /// The tool's name; `""` where the format leaves it out.
     pub name: Cow<'a, str>,
+    /// Does it say that the call failed? By the format's own field, else as far as [`super::verdict`] can tell.
+    pub failed: bool,
 }
 
 /// What the agent says about which tool to call.

@@ -6,10 +6,11 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use packlight::turn::fold::{self, Block, Selection};
+use packlight::turn::fold::{self, Block};
 use packlight::turn::past::Past;
 use packlight::turn::policy::{Binding, Directory, Facts, Order, Policy, Stability};
 use packlight::turn::roster::Roster;
+use packlight::turn::selection::Selection;
 use packlight::turn::transcript::Transcript;
 use packlight::turn::{append, memory, search};
 use packlight::wire::Format;
@@ -84,7 +85,7 @@ pub struct Conversation {
 impl Conversation {
     pub fn new(binding: Binding) -> Self {
         let policy = Policy {
-            max_retrieved_tools: 6,
+            max_retrieved_tools: packlight::retrieval::width::Width::Fixed(6),
             max_discovered_tools: 5,
             max_discovery_legs: 2,
             max_bound_tools: 14,
@@ -165,7 +166,8 @@ impl Conversation {
 
     fn user(&mut self, best: &[usize], contentless: bool) {
         let text = format!("message {} of the user's", self.count);
-        let selection = Selection { best: best.to_vec(), contentless, ..Selection::default() };
+        let best = best.iter().copied().take(6).collect();
+        let selection = Selection { best, contentless, ..Selection::default() };
         self.selections.insert(text.clone(), selection);
         self.at.messages.push(json!({"role": "user", "content": text}));
     }

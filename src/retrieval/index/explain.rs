@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{Index, LEXICAL, moments, product, standard};
+use super::{Index, hearing, moments, product, standard};
 use crate::retrieval::lexical::Evidence;
 use crate::retrieval::question::{Question, Role};
 
@@ -60,8 +60,8 @@ impl Index {
                 };
                 let Evidence { scores, coverage } = self.lexical.evidence(&text);
                 let (mean, spread) = moments(&scores);
-                let words =
-                    scores.into_iter().map(|score| LEXICAL * coverage * standard(score, mean, spread)).collect();
+                let weight = hearing(coverage);
+                let words = scores.into_iter().map(|score| weight * standard(score, mean, spread).max(0.0)).collect();
                 Some(Reading { text, place, factor, dense, words, coverage })
             };
             Voice { role, weight, readings: parts.into_iter().filter_map(reading).collect() }

@@ -85,6 +85,8 @@ struct Block<'a> {
     #[serde(borrow, default)]
     tool_use_id: Option<&'a RawValue>,
     #[serde(borrow, default)]
+    is_error: Option<&'a RawValue>,
+    #[serde(borrow, default)]
     content: Option<&'a RawValue>,
 }
 
@@ -115,7 +117,8 @@ fn message<'a>(body: &str, raw: &'a RawValue, traits: &mut Traits) -> Option<Mes
             }
             "tool_result" => {
                 traits.client_search |= block.content.is_some_and(refers_to_tools);
-                view.answers.push(AnswerView { id: string(block.tool_use_id), name: Cow::Borrowed("") });
+                let failed = block.is_error.is_some_and(|raw| raw.get() == "true");
+                view.answers.push(AnswerView { id: string(block.tool_use_id), name: Cow::Borrowed(""), failed });
             }
             "tool_reference" | "tool_search_tool_result" => traits.client_search = true,
             "server_tool_use" => traits.client_search |= string(block.name).starts_with("tool_search"),

@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 use crate::wire::WireError;
 use crate::wire::gemini::nest::{self, Entry, Item, List, listed};
 use crate::wire::json::{Object, is_null, span, string};
+use crate::wire::verdict;
 use crate::wire::view::{
     AnswerView, CallView, ChatView, Choice, Group, Layout, MessageView, Role, ToolKind, ToolView, Traits,
 };
@@ -169,6 +170,7 @@ fn message(content: Entry<'_>) -> Result<MessageView<'_>, WireError> {
             message.answers.push(AnswerView {
                 id: answer.text("id").unwrap_or_default(),
                 name: one(&answer, "name", "name")?.and_then(string).unwrap_or_default(),
+                failed: answer.find("response").and_then(Object::of).is_some_and(|said| verdict::object_fails(&said)),
             });
         }
     }

@@ -11,6 +11,7 @@ use crate::wire::WireError;
 use crate::wire::document::{List, Text, Top};
 use crate::wire::json::{self, Object};
 use crate::wire::text;
+use crate::wire::verdict;
 use crate::wire::view::{
     AnswerView, CallView, ChatView, Choice, Layout, MessageView, Role, ToolKind, ToolView, Traits,
 };
@@ -170,14 +171,15 @@ fn message<'a>(
         Role::Assistant => calls(message.tool_calls, message.function_call)?,
         _ => Vec::new(),
     };
+    let texts = message.content.map(texts).unwrap_or_default();
     let answers = match role {
         Role::Tool => {
             let id = message.tool_call_id.and_then(json::string).unwrap_or_default();
-            vec![AnswerView { id, name: message.name.and_then(json::string).unwrap_or_default() }]
+            let failed = texts.first().is_some_and(|text| verdict::is_failure(text));
+            vec![AnswerView { id, name: message.name.and_then(json::string).unwrap_or_default(), failed }]
         }
         _ => Vec::new(),
     };
-    let texts = message.content.map(texts).unwrap_or_default();
     Some(MessageView { role, texts, calls, answers, span: json::span(body, raw.get()) })
 }
 

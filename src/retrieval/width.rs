@@ -1,0 +1,75 @@
+//! How many of a ranking are selected. NOT the ranking.
+//!
+//! A fixed number takes as many where one tool stands out as where twenty are level. `auto` keeps what stands within
+//! [`WITHIN`] units of the best, so it spends tools where the ranker is unsure.
+
+use std::fmt;
+
+/// How many tools are selected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Width {
+    /// As many, or all there are.
+    Fixed(usize),
+    /// As many as stand close to the best: [`LEAST`] to [`MOST`].
+    Auto,
+}
+
+impl Width {
+    /// The most that are ever selected: a roster of no more candidates needs no selection.
+    pub fn most(self) -> usize {
+        match self {
+            Self::Fixed(count) => count,
+            Self::Auto => MOST,
+        }
+    }
+
+    /// How many of these are selected. `scores`: best first, in units of the roster's spread.
+    pub fn of(self, scores: impl Iterator<Item = f32>) -> usize {
+        match self {
+            Self::Fixed(count) => count,
+            Self::Auto => {
+                let mut scores = scores.take(MOST);
+                let Some(top) = scores.next() else { return LEAST };
+                (1 + scores.take_while(|score| *score >= top - WITHIN).count()).max(LEAST)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Width {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fixed(count) => write!(f, "{count}"),
+            Self::Auto => write!(f, "{LEAST} to {MOST}"),
+        }
+    }
+}
+
+/// Fewer are never selected: below eight the curve is steep for every embedder.
+const LEAST: usize = 8;
+
+/// More are never selected: what a tool costs in tokens outweighs what the twenty-first finds.
+const MOST: usize = 20;
+
+/// Units of the roster's spread (see [`super::index`]).
+const WITHIN: f32 = 3.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fixed_number_is_that_number() {
+        assert_eq!(Width::Fixed(12).of([1.0].into_iter()), 12);
+        assert_eq!(Width::Fixed(12).most(), 12);
+    }
+
+    #[test]
+    fn auto_takes_more_where_more_are_level() {
+        let alone = (0..40).map(|n| if n == 0 { 9.0 } else { 1.0 });
+        let level = (0..40).map(|n| 2.0 - n as f32 * 0.01);
+        let some = (0..40).map(|n| -(n as f32) * 0.3);
+        assert_eq!([Width::Auto.of(alone), Width::Auto.of(some), Width::Auto.of(level)], [8, 11, 20]);
+        assert_eq!(Width::Auto.of(std::iter::empty()), 8);
+    }
+}
