@@ -17,8 +17,9 @@ use crate::store::{Op, Store};
 
 /// Bytes of rows in memory: 40,000 tools of 384 dimensions.
 const MEMORY: u64 = 64 << 20;
-/// Rows embedded and kept at a time: what is done stays done when the rest fails. Three texts each are one request.
-const CHUNK: usize = 32;
+/// Rows embedded and kept at a time: what is done stays done when the rest fails. Two rows and three texts a tool: one
+/// request of a remote embedder.
+const CHUNK: usize = 64;
 /// The shared store keeps a roster's rows for this long after their last build.
 const LIFE: Duration = Duration::from_secs(30 * 24 * 3600);
 /// A build that takes long says so this often.
