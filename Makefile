@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test model sdk redis prometheus chromium bench eval fmt lint doc fuzz-smoke clean-sdk
+.PHONY: help demo test model sdk redis prometheus chromium bench hostile eval fmt lint doc fuzz-smoke clean-sdk
 
 PYTHON ?= python3
 CARGO ?= cargo
@@ -83,7 +83,11 @@ chromium: ## make sure that a headless Chromium is there for tests/page.rs
 
 bench: model ## direct against through Packlight, and the embedder (takes some minutes)
 	$(call say,bench: building in release mode)
-	$(CARGO) bench
+	$(CARGO) bench --bench proxy --bench embed
+
+hostile: ## a million requests with nothing but new names: does memory stay? (takes some minutes)
+	$(call say,hostile: building in release mode)
+	$(CARGO) bench --bench hostile
 
 eval: model ## how often the demo roster's tools are found, per language
 	$(call say,eval: recall on the demo roster (requests and dialogues in five languages) and on four connectors)

@@ -99,6 +99,9 @@ pub struct Roster {
     /// Estimated tokens of the `find_tools` declaration that goes with it.
     #[serde(skip_serializing_if = "is_zero")]
     pub find_tools_tokens: u64,
+    /// What the provider's own endpoint counts for all of them; absent: it was not asked (`count_tokens`), or not yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider_tokens: Option<u64>,
     /// Its tools in request order: in the first record of this hash in a file, and nowhere else.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tool_tokens: Vec<ToolTokens>,
@@ -129,7 +132,7 @@ pub struct Scored {
 pub struct Query {
     /// Digest of what the user wrote: 16 hex digits.
     pub hash: String,
-    /// Of the text: ISO 639 code where it can be told, else absent.
+    /// Of the text, by its script: ISO 639 code, or `und-Latn` and the like where many languages are written so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lang: Option<String>,
     /// What the user wrote: with `log.text = true`.
@@ -236,6 +239,7 @@ mod tests {
                 hash: "cd".into(),
                 tokens: 900,
                 find_tools_tokens: 90,
+                provider_tokens: Some(880),
                 tool_tokens: vec![ToolTokens { name: "a".into(), tokens: 450, always: true }],
             },
             selection: vec![Scored { name: "a".into(), score: 0.25 }],

@@ -11,7 +11,7 @@
 //! 6  proxy/ ........................................ sockets, time, tasks
 //! 5    metrics.rs      page/        tune/  lint/  explain/
 //! 4    outcome.rs      eval.rs      demo/      report/      replay/
-//! 3    shadow.rs       config/
+//! 3    config/
 //! 2  turn/ (pure)                   embed/ ......... model, HTTP out, shared build
 //! 1  wire/ (pure)   retrieval/ (pure)   cost/ (pure)   decision.rs (pure)   chart/ (pure)   store/ ..... redis
 //! ```

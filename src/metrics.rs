@@ -6,7 +6,8 @@ use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
 use prometheus::{
-    HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGaugeVec, Opts, Registry, core::Collector,
+    CounterVec, GaugeVec, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGaugeVec, Opts, Registry,
+    core::Collector,
 };
 
 use crate::outcome::{Action, Outcome, Verdict};
@@ -26,6 +27,10 @@ pub struct Metrics {
     tool_tokens: IntCounterVec,
     prompt_tokens: IntCounterVec,
     completion_tokens: IntCounterVec,
+    cost_usd: CounterVec,
+    saved_usd: GaugeVec,
+    shadow_saved_tokens: GaugeVec,
+    shadow_saved_usd: GaugeVec,
     select_seconds: HistogramVec,
     overhead_seconds: HistogramVec,
     find_tools: IntCounterVec,
@@ -91,6 +96,31 @@ impl Metrics {
                 "Output tokens as the provider reports them, all legs.",
                 &["upstream", "model", "arm"],
             )?,
+            cost_usd: register(
+                &registry,
+                CounterVec::new(
+                    Opts::new(
+                        "packlight_cost_usd_total",
+                        "What the reported tokens cost by the configured prices, in USD; models without a price are missing.",
+                    ),
+                    &["upstream", "model", "arm"],
+                )?,
+            )?,
+            saved_usd: gauge(
+                &registry,
+                "packlight_saved_usd_estimated_total",
+                "Estimated USD that narrowing saved, net of prompt cache and searches; falls where it lost.",
+            )?,
+            shadow_saved_tokens: gauge(
+                &registry,
+                "packlight_shadow_saved_tokens_estimated_total",
+                "Estimated tokens of tools that narrowing would not have sent, in shadow.",
+            )?,
+            shadow_saved_usd: gauge(
+                &registry,
+                "packlight_shadow_saved_usd_estimated_total",
+                "Estimated USD that narrowing would have saved, in shadow, net of prompt cache and searches; falls where it would have lost.",
+            )?,
             select_seconds: histogram(
                 &registry,
                 "packlight_select_seconds",
@@ -115,13 +145,13 @@ impl Metrics {
             called_tools: counter(
                 &registry,
                 "packlight_called_tools_total",
-                "Tools that models called, by group and by whether they had been sent.",
+                "Tools that models called, by group and by whether they had been sent (in shadow: would have been).",
                 &["arm", "verdict"],
             )?,
             missed_tools: counter(
                 &registry,
                 "packlight_missed_tools_total",
-                "Calls of tools that had been withheld and not found by a search.",
+                "Calls of tools that had been withheld and not found by a search; in shadow: would have been withheld.",
                 &["tool"],
             )?,
             block_changes: counter(
@@ -175,8 +205,9 @@ impl Metrics {
         }
         if outcome.action == Action::Narrowed {
             self.bound_tools.with_label_values(&[upstream]).observe(outcome.bound.len() as f64);
-            self.tool_tokens.with_label_values(&[upstream, &model, "roster"]).inc_by(outcome.roster_tokens);
-            self.tool_tokens.with_label_values(&[upstream, &model, "bound"]).inc_by(outcome.bound_tokens);
+        }
+        if let Some(cost) = outcome.cost_usd {
+            self.cost_usd.with_label_values(&[upstream, &model, arm]).inc_by(cost.max(0.0));
         }
         if outcome.usage.reported {
             let usage = outcome.usage;
@@ -198,10 +229,10 @@ impl Metrics {
             self.find_tools.with_label_values(&[search.label()]).inc();
         }
         self.legs.with_label_values(&[upstream]).inc_by(outcome.legs as u64);
-        for (tool, verdict) in &outcome.called {
-            self.called_tools.with_label_values(&[arm, verdict.label()]).inc();
-            if *verdict == Verdict::Withheld {
-                self.missed_tools.with_label_values(&[bounded(&self.tools, tool).as_str()]).inc();
+        for call in &outcome.called {
+            self.called_tools.with_label_values(&[arm, call.verdict.label()]).inc();
+            if call.verdict == Verdict::Withheld {
+                self.missed_tools.with_label_values(&[bounded(&self.tools, &call.name).as_str()]).inc();
             }
         }
         for cause in &outcome.causes {
@@ -210,7 +241,30 @@ impl Metrics {
         if outcome.append_refused {
             self.append_refused.with_label_values(&[upstream, &model]).inc();
         }
-        self.upstream_responses.with_label_values(&[upstream, &outcome.status.to_string()]).inc();
+        let status = match outcome.status {
+            status @ (0 | 100..=599) => status.to_string(),
+            _ => "other".to_owned(),
+        };
+        self.upstream_responses.with_label_values(&[upstream, &status]).inc();
+    }
+
+    /// Adds the estimates for one request, which take arithmetic and come later.
+    pub fn estimated(&self, outcome: &Outcome) {
+        if !outcome.chose() {
+            return;
+        }
+        let (upstream, model) = (outcome.upstream.as_str(), bounded(&self.models, &outcome.model));
+        let saved = if outcome.action == Action::Narrowed {
+            self.tool_tokens.with_label_values(&[upstream, &model, "roster"]).inc_by(outcome.roster_tokens);
+            self.tool_tokens.with_label_values(&[upstream, &model, "bound"]).inc_by(outcome.bound_tokens);
+            &self.saved_usd
+        } else {
+            self.shadow_saved_tokens.with_label_values(&[upstream, &model]).add(outcome.saved_tokens() as f64);
+            &self.shadow_saved_usd
+        };
+        if let Some(usd) = outcome.saved_usd {
+            saved.with_label_values(&[upstream, &model]).add(usd);
+        }
     }
 
     /// The series as they stand. `vectors`, `store` and `lost` (decision records): totals that are kept where they are made.
@@ -253,6 +307,11 @@ fn counter(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> Resu
     register(registry, IntCounterVec::new(Opts::new(name, help), labels)?)
 }
 
+/// A total that can fall.
+fn gauge(registry: &Registry, name: &str, help: &str) -> Result<GaugeVec, prometheus::Error> {
+    register(registry, GaugeVec::new(Opts::new(name, help), &["upstream", "model"])?)
+}
+
 fn histogram(
     registry: &Registry,
     name: &str,
@@ -271,12 +330,13 @@ fn register<C: Collector + Clone + 'static>(registry: &Registry, series: C) -> R
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::outcome::Call;
 
     #[test]
     fn hostile_names_end_in_other() {
         let metrics = Metrics::new().expect("series");
         for n in 0..250 {
-            let called = vec![(format!("tool{n}"), Verdict::Withheld)];
+            let called = vec![Call { name: format!("tool{n}"), verdict: Verdict::Withheld, rank: None }];
             let model = format!("model{n}{}", "x".repeat(300));
             let usage = crate::wire::reply::Usage { reported: true, prompt: 3, cached: 1, completion: 1 };
             metrics.record(&Outcome {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 const FLOORS: [(u8, &[&str]); 8] = [
     (1, &["wire", "retrieval", "cost", "decision", "chart", "store"]),
     (2, &["turn", "embed"]),
-    (3, &["shadow", "config"]),
+    (3, &["config"]),
     (4, &["outcome", "eval", "demo", "report", "replay"]),
     (5, &["metrics", "page", "tune", "lint", "explain"]),
     (6, &["proxy"]),

@@ -347,7 +347,7 @@ fn the_decision_log_has_a_line_a_request_and_nothing_private() {
     let record: Value = serde_json::from_str(&lines).expect("a JSON line");
     assert_eq!(record["action"], "narrowed");
     assert_eq!(record["usage"], json!({"prompt": 900, "cached": 600, "completion": 20}));
-    assert_eq!(record["called"], json!([{"name": "send_email", "verdict": "bound"}]));
+    assert_eq!(record["called"], json!([{"name": "send_email", "verdict": "bound", "rank": 1}]));
     assert_eq!(record["roster"]["count"], 20);
     assert!(record["bound"].as_array().is_some_and(|bound| bound.len() == 12));
     for private in ["secret-key", "kangaroos"] {

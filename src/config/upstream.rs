@@ -16,6 +16,8 @@ pub struct Upstream {
     pub url: Base,
     /// A narrowed request never declares more.
     pub max_tools: usize,
+    /// Asks the provider's own counting endpoint, once per roster.
+    pub count_tokens: bool,
     /// `[narrow]` with the upstream's own keys over it.
     pub narrow: Narrow,
 }
@@ -44,7 +46,7 @@ pub(super) const BUILTIN_NAMES: [&str; 2] = [BUILTIN[0].0, BUILTIN[1].0];
 pub(super) fn builtin(narrow: &Narrow) -> Vec<Upstream> {
     let upstream = |(name, prefix, url, max_tools): (&str, &str, &str, usize)| {
         let (name, prefix, narrow) = (name.to_owned(), prefix.to_owned(), narrow.clone());
-        Some(Upstream { name, prefix, url: Base::parse(url).ok()?, max_tools, narrow })
+        Some(Upstream { name, prefix, url: Base::parse(url).ok()?, max_tools, count_tokens: false, narrow })
     };
     BUILTIN.into_iter().filter_map(upstream).collect()
 }
@@ -91,9 +93,11 @@ fn read_one(
     }
     let mut max_tools = known.as_ref().map_or(MAX_TOOLS, |known| known.max_tools);
     section.take("max_tools", &mut max_tools, read::count(1, usize::MAX));
+    let mut count_tokens = false;
+    section.take("count_tokens", &mut count_tokens, read::flag);
     let narrow = Narrow::read(section.section("narrow"), narrow);
     section.finish();
-    Some(Upstream { name, prefix, url: url?, max_tools, narrow })
+    Some(Upstream { name, prefix, url: url?, max_tools, count_tokens, narrow })
 }
 
 impl Base {

@@ -1,15 +1,16 @@
 //! `App`: the handles that every request shares, built once from `Config`. NOT mutable state of its own.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use prometheus::Registry;
 
 use super::admin::Status;
 use super::binding::Bindings;
 use super::choose::Chooser;
+use super::counting::Counting;
 use super::history::History;
 use super::journal::Journal;
+use super::ledger::Ledger;
 use super::route::Route;
 use super::shutdown::Shutdown;
 use super::tls::TlsError;
@@ -18,16 +19,13 @@ use super::upstream::Upstreams;
 use crate::config::upstream::Upstream;
 use crate::config::{Config, StoreKind};
 use crate::cost::policy::Traffic;
-use crate::cost::prices::Prices;
+use crate::cost::prices::{Billed, Prices};
 use crate::decision::Decision;
 use crate::embed::{Embeddings, Readiness};
 use crate::metrics::Metrics;
 use crate::outcome::Outcome;
-use crate::page::today::{Day, Today};
+use crate::page::today::Day;
 use crate::store::{BadUrl, Memory, Redis, Store};
-
-/// Decision records that `/decisions` shows.
-const DECISIONS: usize = 200;
 
 /// Why the handles cannot be built.
 #[derive(Debug, thiserror::Error)]
@@ -47,20 +45,20 @@ pub struct App {
     pub upstreams: Upstreams,
     pub chooser: Chooser,
     pub bindings: Bindings,
+    pub counting: Counting,
     pub prices: Prices,
     watch: Watch,
     pub store: Arc<dyn Store>,
-    pub metrics: Metrics,
+    pub metrics: Arc<Metrics>,
     /// Bodies longer than this are relayed unread.
     pub max_body: usize,
     /// Owns what a request leaves behind when its client is gone.
     pub shutdown: Shutdown,
     routes: Vec<Arc<Route>>,
-    /// May records hold what the user wrote?
+    /// May records hold what the user wrote, and its vectors?
     pub log_text: bool,
-    decisions: Mutex<VecDeque<Decision>>,
-    today: Mutex<Today>,
-    journal: Option<Journal>,
+    pub log_vectors: bool,
+    pub ledger: Ledger,
 }
 
 impl App {
@@ -72,23 +70,27 @@ impl App {
         };
         let deadline = config.upstreams.iter().map(|upstream| upstream.narrow.deadline).min().unwrap_or_default();
         let embeddings = Embeddings::start(config.embeddings.settings(deadline), store.clone());
-        let routes: Vec<_> = config.upstreams.iter().cloned().map(|upstream| Arc::new(Route::new(upstream))).collect();
+        let metrics = Arc::new(Metrics::new()?);
+        let journal = config.log.decisions.as_deref().map(Journal::open).transpose()?;
+        let routes: Vec<_> = config.upstreams.iter().cloned().map(|one| Arc::new(Route::new(one))).collect();
+        let most =
+            routes.iter().map(|route| (route.upstream.name.clone(), route.policy.max_retrieved_tools.most())).collect();
         routes.iter().filter_map(|route| route.learnt.as_ref()).for_each(|learnt| learnt.watch(&shutdown));
         Ok(Self {
             upstreams: Upstreams::new(&config.upstreams, shutdown.clone())?,
             routes,
             chooser: Chooser::new(embeddings, History::new(store.clone())),
             bindings: Bindings::default(),
+            counting: Counting::default(),
             prices: config.prices.clone(),
             watch: Watch::default(),
             store,
-            metrics: Metrics::new()?,
+            ledger: Ledger::open(config.prices.clone(), metrics.clone(), journal, most)?,
+            metrics,
             max_body: config.server.max_body,
             shutdown,
             log_text: config.log.text,
-            decisions: Mutex::default(),
-            today: Mutex::default(),
-            journal: config.log.decisions.as_deref().map(Journal::open).transpose()?,
+            log_vectors: config.log.vectors,
         })
     }
 
@@ -102,28 +104,25 @@ impl App {
         self.watch.expected(upstream, model)
     }
 
-    /// Counts one request and keeps its record.
-    pub fn record(&self, outcome: &Outcome) {
-        self.metrics.record(outcome);
-        self.watch.observe(outcome);
-        let decision = outcome.decision();
-        if let Some(journal) = &self.journal {
-            journal.record(decision.line());
-        }
-        let k = self.route(&outcome.upstream).map_or(0, |route| route.policy.max_retrieved_tools.most());
-        self.today.lock().unwrap_or_else(PoisonError::into_inner).add(&decision, k);
-        let mut decisions = self.decisions.lock().unwrap_or_else(PoisonError::into_inner);
-        if decisions.len() == DECISIONS {
-            decisions.pop_front();
-        }
-        decisions.push_back(decision);
+    /// Counts one request and has it worked out and recorded.
+    pub fn record(&self, mut outcome: Outcome) {
+        let usage = outcome.usage;
+        let roster = outcome.tools.as_ref().map(|tools| tools.sizes().digest());
+        outcome.provider_tokens = roster.and_then(|roster| self.counting.known(roster, &outcome.model));
+        let price = self.prices.find(&outcome.model).filter(|_| usage.reported);
+        outcome.cost_usd = price.map(|price| {
+            price.cost(Billed { prompt: usage.prompt, cached: usage.cached, completion: usage.completion })
+        });
+        self.metrics.record(&outcome);
+        self.watch.observe(&outcome);
+        self.ledger.record(outcome);
     }
 }
 
 impl Status for App {
     fn registry(&self) -> &Registry {
         let errors = self.store.errors().into_iter().map(|(op, count)| (op.label(), count));
-        let lost = self.journal.as_ref().map_or(0, Journal::dropped);
+        let lost = self.ledger.lost();
         self.metrics.registry(&self.chooser.embeddings().counts(), &errors.collect::<Vec<_>>(), lost)
     }
 
@@ -136,10 +135,10 @@ impl Status for App {
     }
 
     fn decisions(&self) -> Vec<Decision> {
-        self.decisions.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+        self.ledger.decisions()
     }
 
     fn today(&self, upstream: &str, now: f64) -> Day {
-        self.today.lock().unwrap_or_else(PoisonError::into_inner).of(upstream, now)
+        self.ledger.today(upstream, now)
     }
 }

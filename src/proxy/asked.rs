@@ -7,6 +7,7 @@ use std::time::SystemTime;
 
 use http::HeaderMap;
 use sha2::{Digest, Sha256};
+use xxhash_rust::xxh3::Xxh3;
 
 use crate::config::narrow::Mode;
 use crate::turn::policy::Asked;
@@ -52,6 +53,13 @@ pub fn credential(headers: &HeaderMap, path: &str) -> Vec<u8> {
         hash.update(pair.as_bytes());
     }
     hash.finalize().to_vec()
+}
+
+/// Whose prompt cache a request reads: a hash that stays in memory.
+pub fn account(upstream: &str, model: &str, credential: &[u8]) -> u64 {
+    let mut hash = Xxh3::new();
+    (upstream, model, credential).hash(&mut hash);
+    hash.finish()
 }
 
 /// Is this conversation narrowed, or in the comparison group? Stable across replicas and restarts: `conversation` is a

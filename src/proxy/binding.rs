@@ -95,8 +95,8 @@ impl Bindings {
 /// What costs least for such conversations with this roster. Never the full roster: who asks to narrow is narrowed, and
 /// `packlight replay` tells when that does not pay.
 fn cheapest(traffic: Traffic, route: &Route, roster: &Roster) -> Binding {
-    let all = roster.all_tokens() as f64;
-    let core: u64 = (0..roster.len()).filter(|tool| roster.always(*tool)).map(|tool| roster.tokens(tool)).sum();
+    let all = roster.sizes().all_tokens() as f64;
+    let core: u64 = (0..roster.len()).filter(|tool| roster.always(*tool)).map(|tool| roster.sizes().tokens(tool)).sum();
     let each = (all - core as f64) / roster.documents().len().max(1) as f64;
     let core = core as f64 + FIND_TOOLS;
     let sized = Traffic {

@@ -47,6 +47,8 @@ pub struct Chooser {
     rosters: Cache<u128, Arc<Roster>>,
     selections: Cache<u128, Arc<Selection>>,
     history: History,
+    /// All of it, for records.
+    rankings: Cache<u128, Arc<[u32]>>,
     /// Memo keys are seeded: nobody outside can make two rosters share one.
     seed: u64,
 }
@@ -65,6 +67,8 @@ pub struct Chosen {
     pub learnt: Option<Arc<Learnt>>,
     /// Tools that a search found in this turn, in earlier requests.
     pub discovered: BTreeSet<usize>,
+    /// Every tool that may be withheld, best first for this turn.
+    pub ranking: Option<Arc<[u32]>>,
 }
 
 /// What an agent sent.
@@ -80,6 +84,11 @@ pub struct Request<'r> {
 pub struct Fresh {
     /// Best first.
     pub selection: Vec<(String, f32)>,
+    /// Of the question's passages, and whose they are.
+    pub vectors: Vec<Arc<[f32]>>,
+    pub model: Option<Arc<str>>,
+    /// All of it.
+    pub ranking: Option<Arc<[u32]>>,
     pub embed: Duration,
     pub rank: Duration,
 }
@@ -97,6 +106,11 @@ impl Chooser {
             selections: Cache::builder()
                 .max_capacity(SELECTIONS)
                 .weigher(|_: &u128, selection: &Arc<Selection>| u32::try_from(selection.weight()).unwrap_or(u32::MAX))
+                .time_to_idle(SELECTION_IDLE)
+                .build(),
+            rankings: Cache::builder()
+                .max_capacity(SELECTIONS)
+                .weigher(|_: &u128, ranking: &Arc<[u32]>| u32::try_from(100 + 4 * ranking.len()).unwrap_or(u32::MAX))
                 .time_to_idle(SELECTION_IDLE)
                 .build(),
             seed: RandomState::new().hash_one("packlight"),
@@ -130,7 +144,7 @@ impl Chooser {
         remembered: &Remembered,
     ) -> Result<Chosen, Bypass> {
         let Request { view, transcript, asked } = *request;
-        let (selections, fresh) = self.selections(route, &roster, transcript, asked).await?;
+        let (selections, fresh, ranking) = self.selections(route, &roster, transcript, asked).await?;
         let Remembered { restored, expired, .. } = remembered;
         let past = Past { roster: &roster, transcript, restored, expired };
         let block = match binding {
@@ -152,7 +166,7 @@ impl Chooser {
         let discovered = past.found();
         let head = selections.last().and_then(|selection| selection.head.clone());
         let learnt = route.learnt.clone();
-        Ok(Chosen { roster, binding, block, fresh, head, learnt, discovered })
+        Ok(Chosen { roster, binding, block, fresh, head, learnt, discovered, ranking })
     }
 
     /// What each turn selected; how, where one was not known. With a history, a turn
@@ -164,7 +178,7 @@ impl Chooser {
         roster: &Roster,
         transcript: &Transcript,
         asked: &Asked,
-    ) -> Result<(Vec<Selection>, Option<Fresh>), Bypass> {
+    ) -> Result<(Vec<Selection>, Option<Fresh>, Option<Arc<[u32]>>), Bypass> {
         let keys = self.keys(route, roster, transcript, asked);
         let mut known: Vec<Option<Arc<Selection>>> = keys.iter().map(|key| self.selections.get(key)).collect();
         let anew = route.history && asked.begins;
@@ -172,15 +186,20 @@ impl Chooser {
             *last = None;
         }
         if known.iter().all(Option::is_some) {
-            return Ok((known.into_iter().flatten().map(Arc::unwrap_or_clone).collect(), None));
+            let ranking = keys.last().and_then(|key| self.rankings.get(key));
+            return Ok((known.into_iter().flatten().map(Arc::unwrap_or_clone).collect(), None, ranking));
         }
         let mut times = Fresh::default();
         let space = self.embeddings.space(roster.documents()).await?;
         let dialogue = transcript.dialogue();
         let mut selections = Vec::with_capacity(keys.len());
+        let mut ranking = None;
         for (turn, (key, known)) in keys.into_iter().zip(known).enumerate() {
             let selection = match known {
-                Some(known) => Arc::unwrap_or_clone(known),
+                Some(known) => {
+                    ranking = self.rankings.get(&key);
+                    Arc::unwrap_or_clone(known)
+                }
                 None => {
                     let dialogue = dialogue.get(..=turn).unwrap_or_default();
                     let shared = route.history.then(|| turn_key(route, roster, dialogue, asked));
@@ -192,7 +211,14 @@ impl Chooser {
                     };
                     let selection = match kept {
                         Some(kept) => kept,
-                        None => self.select(route, &space, roster, dialogue, asked, &mut times).await?,
+                        None => {
+                            let chosen = self.select(route, &space, roster, dialogue, asked, &mut times).await?;
+                            ranking.clone_from(&times.ranking);
+                            if let Some(all) = &ranking {
+                                self.rankings.insert(key, all.clone());
+                            }
+                            chosen
+                        }
                     };
                     if let Some(key) = &shared {
                         self.history.keep(key, roster, &selection).await;
@@ -203,7 +229,7 @@ impl Chooser {
             };
             selections.push(selection);
         }
-        Ok((selections, Some(times)))
+        Ok((selections, Some(times), ranking))
     }
 
     /// What a search of the model's finds among the tools that are not bound: tools, or `None` when there is no such
@@ -287,6 +313,9 @@ impl Chooser {
             .collect();
         times.embed += ranking - embedding;
         times.rank += ranking.elapsed();
+        times.vectors.clone_from(&vectors);
+        times.ranking = Some(scored.iter().filter_map(|(tool, _)| u32::try_from(*tool).ok()).collect());
+        times.model = Some(space.model.clone());
         times.selection =
             scored.iter().take(SHOWN).map(|(tool, score)| (roster.name(*tool).to_owned(), *score)).collect();
         let named = space.index.named(&question);

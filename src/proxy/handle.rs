@@ -20,8 +20,10 @@ use super::binding;
 use super::body::Body;
 use super::choose;
 use super::coding::{self, Coding, Read};
+use super::counting::Asking;
 use super::head::{self, Head};
 use super::history;
+use super::ledger::Measure;
 use super::legs::{self, Kind, Narrowing};
 use super::mend;
 use super::recall::Remembered;
@@ -30,6 +32,7 @@ use super::relay;
 use super::reply::{self, Piece};
 use super::respond::{self, Trouble};
 use super::route::Route;
+use super::shadow::Shadow;
 use super::source;
 use crate::config::narrow::Mode;
 use crate::cost::policy::Traffic;
@@ -37,7 +40,6 @@ use crate::outcome::{Action, Outcome};
 use crate::turn::bypass::Bypass;
 use crate::turn::policy::{Asked, Binding};
 use crate::turn::roster::Roster;
-use crate::turn::tokens;
 use crate::turn::transcript::Transcript;
 use crate::turn::{memory, search};
 use crate::wire::{Assembler, Format};
@@ -114,9 +116,10 @@ impl Chat {
         Self { app: app.clone(), route, format, head: Head::of(parts), path, recorder }
     }
 
-    /// Reads, decides, chooses.
+    /// Reads, decides, chooses. In shadow the agent's bytes are sent whatever is found; the reason is told all the same.
     async fn plan(&mut self, headers: &HeaderMap, sent: &Bytes, mut asked: Asked, mode: Mode) -> Plan {
-        let full = |bypass| Plan::Untouched(Action::Full, Some(bypass));
+        let action = if mode == Mode::Shadow { Action::Shadow } else { Action::Full };
+        let full = |bypass| Plan::Untouched(action, Some(bypass));
         let coding = Coding::of(headers);
         if coding == Coding::Unknown {
             return full(Bypass::Encoding);
@@ -136,11 +139,19 @@ impl Chat {
         let outcome = &mut self.recorder.outcome;
         outcome.model = view.model.to_string();
         outcome.roster = view.tools.len();
-        outcome.roster_tokens = roster.all_tokens();
+        outcome.roster_tokens = roster.sizes().all_tokens();
+        outcome.tools = Some(roster.clone());
         outcome.conversation = conversation.get(..16).unwrap_or_default().to_owned();
-        if mode == Mode::Shadow {
-            return Plan::Untouched(Action::Shadow, None);
-        }
+        outcome.account = asked::account(&self.route.upstream.name, &view.model, &credential);
+        let measure = Measure::of(&body, &view, &roster, &self.route.policy, outcome.history.clone());
+        outcome.system_parts = measure.history.len().saturating_sub(view.messages.len());
+        self.app.ledger.measure(measure);
+        let tools = text.get(view.layout.tools.clone()).unwrap_or_default();
+        let (format, path_of, model, digest) =
+            (self.format, path.as_str(), view.model.as_ref(), roster.sizes().digest());
+        let asking =
+            Asking { route: &self.route, format, path: path_of, head: &self.head, model, roster: digest, tools };
+        self.app.counting.ask(&self.app, &asking);
         let policy = &self.route.policy;
         if !roster.has_functions() {
             return full(Bypass::NoTools);
@@ -159,7 +170,7 @@ impl Chat {
         outcome.call = transcript.call();
         if let Some(turn) = transcript.turns.last() {
             outcome.query = memory::fingerprint(&turn.utterance.text);
-            outcome.text = self.app.log_text.then(|| turn.utterance.text.clone());
+            outcome.asked(&turn.utterance.text, self.app.log_text);
         }
         if asked.resume || transcript.unanswered {
             return full(Bypass::Resume);
@@ -168,10 +179,16 @@ impl Chat {
             return full(Bypass::NoQuery);
         }
         asked.begins = transcript.turns.last().is_some_and(|turn| turn.message + 1 >= view.messages.len());
+        if mode == Mode::Shadow {
+            let binding = self.binding(&view.model, &roster, &Remembered::default());
+            let shadow = Shadow { format: self.format, path, body: body.clone(), roster, transcript, asked, binding };
+            self.recorder.shadow(shadow.begin(&self.app, &self.route));
+            return Plan::Untouched(Action::Shadow, None);
+        }
         if !asked::is_narrowed(&conversation, self.route.percent) {
             return Plan::Untouched(Action::Holdout, None);
         }
-        let now = outcome.ts;
+        let now = self.recorder.outcome.ts;
         let chosen = tokio::time::timeout(self.route.deadline, async {
             let (store, life) = (&*self.app.store, self.route.cache_life);
             let remembered = Remembered::of(store, &conversation, (&view, text), &transcript, now, life).await;
@@ -208,7 +225,11 @@ impl Chat {
             mends: false,
         };
         let first = narrowing.rewritten(&view, Kind::Searching, 0);
-        self.chosen(&narrowing);
+        self.recorder.narrowed(
+            &narrowing.chosen,
+            narrowing.find_tools.is_some(),
+            narrowing.remembered.cause(&narrowing.chosen),
+        );
         Plan::Narrow(Box::new(narrowing), first)
     }
 
@@ -222,33 +243,11 @@ impl Chat {
         })
     }
 
-    /// Notes what was chosen.
-    fn chosen(&mut self, narrowing: &Narrowing) {
-        let outcome = &mut self.recorder.outcome;
-        let chosen = &narrowing.chosen;
-        outcome.action = Action::Narrowed;
-        outcome.binding = chosen.binding.label();
-        outcome.bound = chosen.block.tools().map(|tool| chosen.roster.name(tool).to_owned()).collect();
-        outcome.bound_tokens = chosen.block.tools().map(|tool| chosen.roster.tokens(tool)).sum();
-        outcome.discovered = chosen.discovered.iter().map(|tool| chosen.roster.name(*tool).to_owned()).collect();
-        if let Some(tool) = &narrowing.find_tools {
-            outcome.bound_tokens += tokens::quick(&tool.description);
-        }
-        outcome.causes = narrowing.remembered.cause(chosen).into_iter().collect();
-        outcome.head.clone_from(&chosen.head);
-        if let Some(fresh) = &chosen.fresh {
-            outcome.selection.clone_from(&fresh.selection);
-            outcome.embed = Some(fresh.embed);
-            outcome.rank = Some(fresh.rank);
-        }
-    }
-
     /// Sends what the agent sent, and its reply back as it comes.
     async fn relay(mut self, action: Action, reason: Option<Bypass>, body: Body) -> Response<Body> {
         let outcome = &mut self.recorder.outcome;
         outcome.action = action;
         outcome.reason = reason.as_ref().map_or("", Bypass::label);
-        outcome.binding = "";
         let head = self.head.clone();
         match self.send(head, body).await {
             Ok(reply) => watched(reply, self.format, &self.path, self.recorder),
@@ -265,7 +264,6 @@ impl Chat {
         let outcome = &mut self.recorder.outcome;
         outcome.action = action;
         outcome.reason = reason.as_ref().map_or("", Bypass::label);
-        outcome.binding = "";
         let head = self.head.clone();
         let reply = match self.send(head, Body::whole(body.clone())).await {
             Ok(refusal) if legs::is_refusal(refusal.status()) => {
@@ -358,7 +356,11 @@ impl Chat {
             self.recorder.outcome.append_refused = true;
             tracing::warn!(upstream = %self.route.upstream.name, "tools in messages were refused: replace for a while");
             let body = tokio::time::timeout(self.route.deadline, narrowing.rebound(Binding::Replace)).await.ok()??;
-            self.chosen(narrowing);
+            self.recorder.narrowed(
+                &narrowing.chosen,
+                narrowing.find_tools.is_some(),
+                narrowing.remembered.cause(&narrowing.chosen),
+            );
             return self.accepted(narrowing, body).await;
         }
         if !self.format.may_mend(&error) {

@@ -203,6 +203,7 @@ impl Narrowing {
         }
         recorder.outcome.causes.extend((!names.is_empty()).then_some(Cause::Discovery));
         recorder.outcome.discovered.extend(names.iter().cloned());
+        recorder.outcome.found.extend(names.iter().cloned());
         (answers, names)
     }
 

@@ -13,8 +13,11 @@ use hyper::body::Incoming;
 
 use super::app::App;
 use super::body::BodyError;
-use crate::outcome::{Outcome, Verdict};
-use crate::turn::fold::Block;
+use super::choose::Chosen;
+use super::shadow::Choosing;
+use crate::outcome::{Action, Outcome, Verdict};
+use crate::turn::bypass::Bypass;
+use crate::turn::fold::{Block, Cause};
 use crate::turn::roster::Roster;
 use crate::wire::Assembler;
 use crate::wire::reply::{Leg, Progress};
@@ -23,6 +26,8 @@ use crate::wire::reply::{Leg, Progress};
 pub struct Recorder {
     app: Arc<App>,
     pub outcome: Outcome,
+    /// In shadow: what would have been bound, once that is known.
+    choosing: Option<Choosing>,
     /// When the body was whole, and when the upstream was called.
     arrived: Instant,
     sent: Option<Instant>,
@@ -30,12 +35,24 @@ pub struct Recorder {
 
 impl Recorder {
     pub fn new(app: Arc<App>, outcome: Outcome) -> Self {
-        Self { app, outcome, arrived: Instant::now(), sent: None }
+        Self { app, outcome, choosing: None, arrived: Instant::now(), sent: None }
     }
 
     /// The request's body is whole: from here on the time is ours.
     pub fn arrived(&mut self) {
         self.arrived = Instant::now();
+    }
+
+    /// The request will be narrowed so. `cause`: why that is not what the request before had.
+    pub fn narrowed(&mut self, chosen: &Chosen, searchable: bool, cause: Option<Cause>) {
+        self.outcome.action = Action::Narrowed;
+        fill(&mut self.outcome, chosen, searchable, self.app.log_vectors);
+        self.outcome.causes = cause.into_iter().collect();
+    }
+
+    /// The request is watched; what would have been bound is chosen beside it.
+    pub fn shadow(&mut self, choosing: Choosing) {
+        self.choosing = Some(choosing);
     }
 
     /// The upstream is called.
@@ -56,6 +73,8 @@ impl Recorder {
     /// A leg is over. `bound`: what the model had in front of it; `None`: the agent's whole roster.
     pub fn leg(&mut self, leg: &Leg, bound: Option<(&Roster, &Block)>) {
         self.outcome.usage += leg.usage;
+        self.outcome.first.get_or_insert(leg.usage);
+        self.outcome.last = leg.usage;
         for call in &leg.calls {
             let verdict = match bound {
                 None => Verdict::Bound,
@@ -70,7 +89,7 @@ impl Recorder {
                     }
                 }
             };
-            self.outcome.called.push((call.name.clone(), verdict));
+            self.outcome.called(&call.name, verdict);
         }
     }
 }
@@ -80,10 +99,64 @@ impl Drop for Recorder {
         if let Some(sent) = self.sent {
             self.outcome.upstream_time = sent.elapsed();
         }
-        self.app.record(&self.outcome);
-        let Outcome { request, upstream, action, reason, status, legs, .. } = &self.outcome;
+        let mut outcome = std::mem::take(&mut self.outcome);
+        let Outcome { request, upstream, action, reason, status, legs, .. } = &outcome;
         tracing::debug!(%request, %upstream, action = action.label(), reason, status, legs, "request");
+        let Some(mut choosing) = self.choosing.take() else { return self.app.record(outcome) };
+        if let Some(chosen) = choosing.known() {
+            judge(&self.app, &mut outcome, chosen);
+            self.app.record(outcome);
+        } else if tokio::runtime::Handle::try_current().is_ok() {
+            let app = self.app.clone();
+            self.app.shutdown.spawn(async move {
+                judge(&app, &mut outcome, choosing.done().await);
+                app.record(outcome);
+            });
+        } else {
+            self.app.record(outcome);
+        }
     }
+}
+
+/// Notes in a shadow's outcome what would have been done.
+fn judge(app: &App, outcome: &mut Outcome, chosen: Result<Chosen, Bypass>) {
+    match chosen {
+        Ok(chosen) => {
+            let searchable = app.route(&outcome.upstream).is_some_and(|route| route.policy.max_discovery_legs > 0);
+            fill(outcome, &chosen, searchable, app.log_vectors);
+            outcome.judge();
+        }
+        Err(bypass) => outcome.reason = bypass.label(),
+    }
+}
+
+/// Notes what was chosen.
+fn fill(outcome: &mut Outcome, chosen: &Chosen, searchable: bool, log_vectors: bool) {
+    outcome.binding = chosen.binding.label();
+    outcome.bound = chosen.block.tools().map(|tool| chosen.roster.name(tool).to_owned()).collect();
+    outcome.block = Some(chosen.block.clone());
+    outcome.searchable = searchable;
+    outcome.discovered = chosen.discovered.iter().map(|tool| chosen.roster.name(*tool).to_owned()).collect();
+    outcome.causes = chosen.block.cause.into_iter().collect();
+    outcome.ranking.clone_from(&chosen.ranking);
+    outcome.head.clone_from(&chosen.head);
+    outcome.measure();
+    if let Some(fresh) = &chosen.fresh {
+        outcome.selection.clone_from(&fresh.selection);
+        outcome.embed = Some(fresh.embed);
+        outcome.rank = Some(fresh.rank);
+        if log_vectors {
+            outcome.vectors = fresh.vectors.iter().map(|vector| quantised(vector)).collect();
+            outcome.embedder = fresh.model.as_deref().unwrap_or_default().to_owned();
+        }
+    }
+}
+
+/// A vector in bytes, its largest component ±127.
+fn quantised(vector: &[f32]) -> Vec<i8> {
+    let largest = vector.iter().fold(0.0_f32, |largest, component| largest.max(component.abs()));
+    let scale = if largest > 0.0 { 127.0 / largest } else { 0.0 };
+    vector.iter().map(|component| (component * scale).round() as i8).collect()
 }
 
 /// Says of a reply what was done with its request.

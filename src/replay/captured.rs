@@ -137,9 +137,10 @@ impl Captured {
         let roster = Roster::new(&view.tools, body, &self.policy, &|name| self.facts(name));
         let declaration = search::declaration(&self.policy.find_tools_name, &roster);
         decision.roster = Sizes {
+            provider_tokens: None,
             count: roster.len(),
             hash: format!("{:016x}", roster.fingerprint()),
-            tokens: roster.all_tokens(),
+            tokens: roster.sizes().all_tokens(),
             find_tools_tokens: tokens::quick(&declaration.description) + SCHEMA,
             tool_tokens: Vec::new(),
         };
@@ -147,7 +148,7 @@ impl Captured {
             decision.roster.tool_tokens = (0..roster.len())
                 .map(|tool| ToolTokens {
                     name: roster.name(tool).to_owned(),
-                    tokens: roster.tokens(tool),
+                    tokens: roster.sizes().tokens(tool),
                     always: roster.always(tool),
                 })
                 .collect();

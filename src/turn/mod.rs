@@ -9,8 +9,10 @@
 //! * [`selection`]: what retrieval says of one turn.
 //! * [`fold`]: transcript -> block.
 //! * [`append`]: the same where additions are declared in the conversation.
+//! * [`script`]: in which script a message is written.
 //! * [`dispatch`]: the same where nothing can be declared later: `call_tool`.
 //! * [`search`]: what `find_tools` is told and when searching is over.
+//! * [`sizes`]: what a roster's tools weigh.
 //! * [`tokens`]: how large a text is, about.
 //! * [`memory`]: hidden exchanges, their keys, and where they go back.
 
@@ -23,7 +25,9 @@ pub mod memory;
 pub mod past;
 pub mod policy;
 pub mod roster;
+pub mod script;
 pub mod search;
 pub mod selection;
+pub mod sizes;
 pub mod tokens;
 pub mod transcript;

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::policy::{Directory, Facts, Order, Policy};
-use super::tokens;
+use super::search;
+use super::sizes::Sizes;
+use crate::decision::ToolTokens;
 use crate::retrieval::document::{Document, Parameter, parameters};
 use crate::retrieval::prior::{self, Standing};
 use crate::wire::view::{ToolKind, ToolView};
@@ -34,6 +36,7 @@ pub struct Roster {
     directory: String,
     /// Identity within this process: tools, facts and policy.
     fingerprint: u64,
+    sizes: Sizes,
 }
 
 #[derive(Debug)]
@@ -49,8 +52,6 @@ struct Entry {
     document: Option<usize>,
     domain: usize,
     group: usize,
-    /// Estimated, of its own bytes.
-    tokens: u64,
 }
 
 impl Roster {
@@ -100,19 +101,25 @@ impl Roster {
                 document: if fixed || facts.core { None } else { document },
                 domain: facts.domain,
                 group: tool.group,
-                tokens: tokens::quick(body.get(tool.span.clone()).unwrap_or_default()),
             });
         }
         let directory = directory(policy, &documents, &categories);
+        let texts = tools.iter().map(|tool| body.get(tool.span.clone()).unwrap_or_default());
         Self {
+            standings: prior::standings(&standings),
+            sizes: Sizes::guess(texts, &search::written(&policy.find_tools_name, &directory)),
             entries,
             by_name,
             documents: Arc::new(documents),
             tool_of,
-            standings: prior::standings(&standings),
             directory,
             fingerprint: hasher.finish(),
         }
+    }
+
+    /// What its tools weigh.
+    pub fn sizes(&self) -> &Sizes {
+        &self.sizes
     }
 
     /// What retrieval ranks.
@@ -135,14 +142,14 @@ impl Roster {
         self.entries.get(tool)?.document
     }
 
-    /// Estimated tokens of a tool.
-    pub fn tokens(&self, tool: usize) -> u64 {
-        self.entries.get(tool).map_or(0, |entry| entry.tokens)
-    }
-
-    /// Estimated tokens of all tools.
-    pub fn all_tokens(&self) -> u64 {
-        self.entries.iter().map(|entry| entry.tokens).sum()
+    /// The size of each tool, for a record. A name is cut as records cut it.
+    pub fn tool_tokens(&self) -> Vec<ToolTokens> {
+        let size = |(tool, entry): (usize, &Entry)| ToolTokens {
+            name: entry.name.get(..entry.name.floor_char_boundary(256)).unwrap_or_default().to_owned(),
+            tokens: self.sizes.tokens(tool),
+            always: self.always(tool),
+        };
+        self.entries.iter().enumerate().map(size).collect()
     }
 
     /// Entries, all of them.

@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 
 use super::policy::Binding;
 use super::roster::Roster;
+use crate::wire::json;
 use crate::wire::reply::Leg;
 use crate::wire::request::FindTools;
 
@@ -81,16 +82,24 @@ pub fn next(leg: &Leg, extra: usize, most: usize, binding: Binding) -> Next {
 
 /// The tool as it is declared.
 pub fn declaration(name: &str, roster: &Roster) -> FindTools {
-    let directory = roster.directory();
+    FindTools { name: name.to_owned(), description: description(roster.directory()) }
+}
+
+/// Its declaration as the OpenAI wire has it, and the others about: to be counted.
+pub fn written(name: &str, directory: &str) -> String {
+    let (name, description) = (json::quoted(name), json::quoted(&description(directory)));
+    format!(
+        r#"{{"type":"function","function":{{"name":{name},"description":{description},"parameters":{{"type":"object","properties":{{"query":{{"type":"string","description":"The capability you need, in any language"}}}},"required":["query"]}}}}}}"#
+    )
+}
+
+fn description(directory: &str) -> String {
     let space = if directory.is_empty() { "" } else { " " };
-    FindTools {
-        name: name.to_owned(),
-        description: format!(
-            "Finds further tools. Only a part of the available tools is listed here; when none of the listed ones does \
-             what is needed, call this first: describe the capability you need, in any language. The tools it finds \
-             can be called right after.{space}{directory}"
-        ),
-    }
+    format!(
+        "Finds further tools. Only a part of the available tools is listed here; when none of the listed ones does \
+         what is needed, call this first: describe the capability you need, in any language. The tools it finds can be \
+         called right after.{space}{directory}"
+    )
 }
 
 const OVER: &str = "Searching is over for this turn: call one of them, or go on with what you have.";

@@ -4,6 +4,7 @@
 //! Pure: no sockets, no time, no policy.
 
 pub mod anthropic;
+pub mod count;
 pub mod dispatch;
 mod document;
 pub mod gemini;

@@ -19,6 +19,8 @@ use tokio::net::TcpListener;
 const COMPLETION: &str = r#"{"id":"chatcmpl-1","object":"chat.completion","created":1760000000,"model":"kimi-k2.6","choices":[{"index":0,"message":{"role":"assistant","content":"Done: a call with Northwind is on your list for Friday at nine."},"finish_reason":"stop"}],"usage":{"prompt_tokens":5400,"completion_tokens":18,"total_tokens":5418,"cached_tokens":5120}}"#;
 /// Asks this provider for a stream: it does not look into bodies, which would cost more the longer they are.
 pub const STREAM_HEADER: &str = "x-bench-stream";
+/// Milliseconds before it answers.
+pub const THINK_HEADER: &str = "x-bench-think";
 /// Stands in a streamed frame before the time at which it was sent.
 const SENT: &str = "sent ";
 
@@ -64,9 +66,13 @@ async fn answer(
     stream_seconds: u64,
 ) -> Result<Response<BoxBody<Bytes, Infallible>>, hyper::Error> {
     let streams = request.headers().contains_key(STREAM_HEADER);
+    let think = request.headers().get(THINK_HEADER).and_then(|think| think.to_str().ok()?.parse().ok());
     let body = request.into_body().collect().await?.to_bytes();
     let read: serde_json::Value = serde_json::from_slice(&body).expect("a JSON body");
     std::hint::black_box(read);
+    if let Some(think @ 1..) = think {
+        tokio::time::sleep(Duration::from_millis(think)).await;
+    }
     let (kind, body) = if streams {
         ("text/event-stream", trickle(stream_seconds))
     } else {

@@ -12,6 +12,7 @@
 //! | chat, 70 KB body with 44 tools, vectors warm, turn known, concurrency 1 | p50 at most 1.6x direct |
 //! | the same, concurrency 8 | at least 60 % of direct's requests per second |
 //! | chat, 320 KB body with 200 tools | p50 at most 1.8x |
+//! | shadow, 70 KB body, concurrency 8, a provider that thinks for 20 ms | p50 at most 1.03x of `mode = off` |
 //! | not a chat, 70 KB body | p50 at most 1.25x |
 //! | resident memory, rosters of 44 and 200 tools embedded | at most 160 MB with the model, 30 MB without |
 //! | start to listening | at most 300 ms |
@@ -116,6 +117,12 @@ async fn run(plan: &Plan, model: PathBuf) -> bool {
     relayed(&mut report, &client, &provider, &sidecar, plan.rounds).await;
     let [direct, through] = rates(&client, &chats, &small, plan.rounds).await;
     report.rate("chat, 70 KB, concurrency 8", direct, through, 0.6);
+    println!("shadow beside `mode = off`, both through Packlight, concurrency 8:");
+    let [off, shadow] = shadowed(&client, &chats[1], &small, plan.rounds, 20).await;
+    report.ratio("  a provider that thinks 20 ms", off, shadow, 1.03);
+    // Two cores are full here, so what is done beside a request is done before the next one.
+    let [off, shadow] = shadowed(&client, &chats[1], &small, plan.rounds, 0).await;
+    report.told("  one that answers at once", off, shadow);
 
     println!();
     let streams = streams(&sidecar, plan.stream_seconds).await;
@@ -196,6 +203,36 @@ async fn rates(client: &Http, urls: &[String; 2], body: &Bytes, rounds: usize) -
         }
     }
     rates.map(median)
+}
+
+/// Median milliseconds at concurrency 8, with mode off and in shadow. `think`: milliseconds before the provider answers.
+async fn shadowed(client: &Http, url: &str, body: &Bytes, rounds: usize, think: u64) -> [f64; 2] {
+    const EACH: usize = 30;
+    let mut medians = [Vec::new(), Vec::new()];
+    for round in 0..rounds {
+        for way in [round % 2, (round + 1) % 2] {
+            let mode = HeaderValue::from_static(["off", "shadow"][way]);
+            let workers = (0..8).map(|_| {
+                let (client, url, body, mode) = (client.clone(), url.to_owned(), body.clone(), mode.clone());
+                tokio::spawn(async move {
+                    let mut times = Vec::new();
+                    for _ in 0..EACH {
+                        let mut asked = request(&url, body.clone());
+                        asked.headers_mut().insert("x-packlight-mode", mode.clone());
+                        asked.headers_mut().insert(provider::THINK_HEADER, HeaderValue::from(think));
+                        let begun = Instant::now();
+                        let response = client.request(asked).await.expect("an answer");
+                        response.into_body().collect().await.expect("a whole answer");
+                        times.push(begun.elapsed().as_secs_f64() * 1e3);
+                    }
+                    times
+                })
+            });
+            let times = join_all(workers).await.into_iter().flat_map(|times| times.expect("a worker")).collect();
+            medians[way].push(median(times));
+        }
+    }
+    medians.map(median)
 }
 
 /// What became of one stream.

@@ -135,6 +135,7 @@ fn decision(
         legs: 1 + usize::from(verdict == "discovered"),
         block: chooses.then(|| Block { hash: "ab12".into(), cause: Some("first".into()), tokens: 4_300 }),
         roster: Roster {
+            provider_tokens: None,
             count: TOOLS,
             hash: "cd34".into(),
             tokens: 12_000,
