@@ -31,7 +31,7 @@ pub(crate) fn eval(arguments: Eval) -> Result<(), Failure> {
         let sweeps = sweep::sweeps(&report);
         let passages: Vec<Passage> = arguments.min.iter().flat_map(|gate: &Gate| gate.passages(&report)).collect();
         if let Some(path) = &arguments.html {
-            write(path, &page::page(&report, &sweeps, &passages))?;
+            write(path, page::page(&report, &sweeps, &passages))?;
         }
         let swept = arguments.sweep.is_some();
         failure::print(&if arguments.json {
@@ -68,7 +68,7 @@ async fn comparison(arguments: &Eval, first: &Path, second: &Path) -> Result<(),
     let names = (first.display().to_string(), second.display().to_string());
     let names = (names.0.as_str(), names.1.as_str());
     if let Some(path) = &arguments.html {
-        write(path, &page::comparison(&compared, names))?;
+        write(path, page::comparison(&compared, names))?;
     }
     failure::print(&if arguments.json {
         let whole = serde_json::json!({ "a": names.0, "b": names.1, "compared": compared });

@@ -88,7 +88,7 @@ pub fn interval(values: &[f64]) -> Interval {
 pub struct Random(pub u64);
 
 impl Random {
-    pub fn next(&mut self) -> u64 {
+    pub fn drawn(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -97,7 +97,7 @@ impl Random {
 
     /// Below `count`, which is not 0.
     pub fn below(&mut self, count: usize) -> usize {
-        ((u128::from(self.next()) * count as u128) >> 64) as usize
+        ((u128::from(self.drawn()) * count as u128) >> 64) as usize
     }
 }
 

@@ -75,7 +75,7 @@ pub async fn run(options: &eval::Options, embeddings: &Embeddings) -> Result<Vec
             findings.extend(of_requests(&measured, index.documents(), options.k));
         }
     }
-    findings.sort_by(|a, b| a.kind.cmp(&b.kind));
+    findings.sort_by_key(|finding| finding.kind);
     Ok(findings)
 }
 

@@ -164,7 +164,7 @@ mod tests {
     use crate::eval::figures::Random;
 
     fn noise(random: &mut Random) -> f32 {
-        (random.next() >> 40) as f32 / (1 << 23) as f32 - 1.0
+        (random.drawn() >> 40) as f32 / (1 << 23) as f32 - 1.0
     }
 
     fn lesson(messages: usize) -> (Lesson, Vec<f32>) {
