@@ -37,6 +37,7 @@ pub struct Metrics {
     legs: IntCounterVec,
     called_tools: IntCounterVec,
     missed_tools: IntCounterVec,
+    shadow_calls: IntCounterVec,
     block_changes: IntCounterVec,
     append_refused: IntCounterVec,
     vectors: IntCounterVec,
@@ -148,6 +149,12 @@ impl Metrics {
                 "Tools that models called, by group and by whether they had been sent (in shadow: would have been).",
                 &["arm", "verdict"],
             )?,
+            shadow_calls: counter(
+                &registry,
+                "packlight_shadow_calls_total",
+                "Calls in shadow by tool, and whether it would have been bound or a search would have been needed (withheld).",
+                &["tool", "verdict"],
+            )?,
             missed_tools: counter(
                 &registry,
                 "packlight_missed_tools_total",
@@ -231,8 +238,14 @@ impl Metrics {
         self.legs.with_label_values(&[upstream]).inc_by(outcome.legs as u64);
         for call in &outcome.called {
             self.called_tools.with_label_values(&[arm, call.verdict.label()]).inc();
-            if call.verdict == Verdict::Withheld {
-                self.missed_tools.with_label_values(&[bounded(&self.tools, &call.name).as_str()]).inc();
+            if call.verdict == Verdict::Withheld || outcome.action == Action::Shadow {
+                let tool = bounded(&self.tools, &call.name);
+                if call.verdict == Verdict::Withheld {
+                    self.missed_tools.with_label_values(&[tool.as_str()]).inc();
+                }
+                if outcome.action == Action::Shadow {
+                    self.shadow_calls.with_label_values(&[tool.as_str(), call.verdict.label()]).inc();
+                }
             }
         }
         for cause in &outcome.causes {

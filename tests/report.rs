@@ -1,10 +1,19 @@
 //! `packlight report` on logs whose truth is known: every figure is counted by hand here. The binary is the real one.
 
+mod support;
+
 use std::path::Path;
 use std::process::{Command, Output};
 
 use packlight::decision::{Block, Called, Decision, Query, Saved, Scored, ToolTokens, Used};
 use serde_json::{Value, json};
+
+use support::eventually;
+use support::provider::Provider;
+use support::received::Received;
+use support::reply::Reply;
+use support::roster;
+use support::sidecar::{Builder, Sidecar};
 
 /// One request of a conversation. Prices of the test: 1 USD a token of prompt, so that sums can be done in the head.
 fn request(conversation: &str, arm: &str, prompt: u64) -> Decision {
@@ -169,4 +178,136 @@ fn what_is_no_log_is_said() {
     assert_eq!(other.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&other.stdout).contains("2 lines are no record, the first is"));
     assert_eq!(report(&[]).status.code(), Some(64), "a log must be named");
+}
+
+const KIMI: &str = "/kimi/v1/chat/completions";
+const HELD: &str = "/held/v1/chat/completions";
+const PRICES: &str = "[prices.\"*\"]\ninput = 3.0\ncached_input = 0.3\noutput = 15.0\n";
+const WEATHER: &str = "Weather report: temperature, rain forecast.";
+
+/// One upstream narrowed, one held out, a price for every model, and a log.
+fn over(provider: &Provider, log: &Path) -> Builder {
+    Sidecar::over(provider)
+        .set("narrow.max_retrieved_tools", "3")
+        .set("narrow.sticky_need", "1")
+        .set("log.decisions", &format!("{:?}", log.display().to_string()))
+        .upstream("held", &provider.url())
+        .tail("narrow = { percent = 0 }\n")
+        .tail(PRICES)
+        .away()
+}
+
+/// Records as they stand in the log, when all of them do.
+fn written(log: &Path, count: usize) -> Vec<Decision> {
+    eventually("the log", || {
+        let text = std::fs::read_to_string(log).ok()?;
+        let records: Vec<Decision> = text.lines().filter_map(|line| Decision::read(line).ok()).collect();
+        (records.len() == count).then_some(records)
+    })
+}
+
+fn near(a: f64, b: f64) -> bool {
+    (a - b).abs() < 1e-9
+}
+
+#[test]
+fn metrics_records_report_and_page_say_the_same() {
+    let model = |received: &Received| {
+        let tool = if received.asked().contains("astray") { "lock_door" } else { "get_weather" };
+        // 500 uncached at 3, 700 cached at 0.30, 30 out at 15: 2,160 millionths of a dollar a call.
+        Reply::call(tool, json!({"value": "x"})).usage(1200, 700, 30)
+    };
+    let provider = Provider::new().answer(model).start();
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("decisions.jsonl");
+    let sidecar = over(&provider, &path).start();
+    let post = |path: &str, headers: &[(&str, &str)], text: &str| {
+        let answer = sidecar.post_with(path, headers, &roster::ask(text).to_string());
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    };
+    let shadow = [("x-packlight-mode", "shadow")];
+    post(KIMI, &[], WEATHER);
+    post(KIMI, &[], &format!("{WEATHER} Again."));
+    post(KIMI, &[], &format!("{WEATHER} And astray."));
+    post(HELD, &[], WEATHER);
+    post(HELD, &[], &format!("{WEATHER} Again."));
+    post(KIMI, &shadow, WEATHER);
+    post(KIMI, &shadow, &format!("{WEATHER} And astray."));
+
+    let records = written(&path, 7);
+    let metrics = sidecar.metrics();
+    let data = json(&[path.to_str().expect("a path"), "--k", "3"]);
+    let page = sidecar.admin("/").text();
+    for (arm, calls) in [("narrow", 3.0), ("holdout", 2.0), ("shadow", 2.0)] {
+        let of: Vec<&Decision> = records.iter().filter(|record| record.arm == arm).collect();
+        let reported = data["arms"].as_array().expect("arms").iter().find(|one| one["arm"] == arm).expect("the arm");
+        let number = |key: &str| reported[key].as_f64().expect("a number");
+        assert_eq!((of.len() as f64, number("requests")), (calls, calls), "{arm}");
+        let cost = calls * 0.002_160;
+        assert!(near(of.iter().filter_map(|record| record.cost_usd).sum(), cost), "{arm}");
+        assert!(near(metrics.value("packlight_cost_usd_total", &[("arm", arm)]), cost), "{arm}");
+        assert!(near(number("cost_usd"), cost), "{arm}");
+        assert!(
+            page.contains(&format!("<td class=\"number \">${cost:.6}</td>")),
+            "{arm}: {cost:.6} is not on the page"
+        );
+        for (kind, tokens) in [("cached", 700.0), ("uncached", 500.0)] {
+            let labels = [("arm", arm), ("kind", kind)];
+            assert_eq!(metrics.value("packlight_prompt_tokens_total", &labels), calls * tokens, "{arm} {kind}");
+        }
+        assert_eq!((number("prompt"), number("cached")), (calls * 1200.0, calls * 700.0), "{arm}");
+        let saved: f64 = of.iter().filter_map(|record| record.saved.usd).sum();
+        assert!(near(number("saved_usd"), saved), "{arm}");
+        let series = match arm {
+            "narrow" => "packlight_saved_usd_estimated_total",
+            "shadow" => "packlight_shadow_saved_usd_estimated_total",
+            _ => continue,
+        };
+        assert!(near(metrics.value(series, &[]), saved) && saved != 0.0, "{arm}: {saved}");
+    }
+    assert_eq!(
+        data["recall"]["words"].as_str().map(|words| words.split(';').next()),
+        Some(Some("at k=3, 1 of 2 calls would have been bound"))
+    );
+    assert_eq!(data["recall"]["missed"][0]["tool"], "lock_door");
+    assert_eq!(metrics.value("packlight_called_tools_total", &[("arm", "shadow"), ("verdict", "withheld")]), 1.0);
+    assert_eq!(metrics.value("packlight_shadow_calls_total", &[("tool", "lock_door"), ("verdict", "withheld")]), 1.0);
+    assert_eq!(metrics.value("packlight_missed_tools_total", &[("tool", "lock_door")]), 2.0);
+    assert!(page.contains("50.0 %") && page.contains("1 of 2 calls would have been bound"));
+    assert_eq!(page.matches("<details class=\"decision missed\"").count(), 2);
+}
+
+#[test]
+fn narrowing_that_loses_money_is_shown_as_a_loss() {
+    let provider = Provider::new().answer(|_| Reply::text("done").no_usage()).start();
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("decisions.jsonl");
+    // Chosen anew every turn: the block breaks the cache in front of a long history.
+    let sidecar = over(&provider, &path).set("narrow.stability", "\"turn\"").start();
+    let mut body = roster::ask("x");
+    let rules: String = (0..1_500).map(|n| format!("Rule {n}: be kind, be brief. ")).collect();
+    body["messages"] = json!([{"role": "system", "content": rules}]);
+    let asks = [
+        "weather rain forecast temperature",
+        "wakes alarm clock time",
+        "pizza toppings delivery",
+        "garden valve plants water",
+        "parcel shipping number",
+    ];
+    for ask in asks {
+        let messages = body["messages"].as_array_mut().expect("messages");
+        messages.push(json!({"role": "user", "content": ask}));
+        let answer = sidecar.post(KIMI, &body.to_string());
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        body["messages"].as_array_mut().expect("messages").push(json!({"role": "assistant", "content": "done"}));
+    }
+    let records = written(&path, asks.len());
+    let saved: f64 = records.iter().filter_map(|record| record.saved.usd).sum();
+    let tokens: i64 = records.iter().map(|record| record.saved.tokens).sum();
+    assert!(tokens > 0 && saved < 0.0, "{tokens} tokens were left out, and {saved} USD were saved");
+    assert!(near(sidecar.metrics().value("packlight_saved_usd_estimated_total", &[]), saved));
+    let said = text(&report(&[path.to_str().expect("a path")]));
+    assert!(said.contains(&format!("−${:.4} net of the prompt cache", -saved)), "{said}");
+    let page = sidecar.admin("/").text();
+    assert!(page.contains(&format!("<div class=\"value bad\">−${:.4}</div>", -saved)), "the first figure of the page");
 }
