@@ -35,6 +35,8 @@ const DECISIONS: usize = 200;
 const WAITING: usize = 4096;
 /// Bytes of bodies that wait to be counted.
 const BODIES: usize = 32 << 20;
+/// Bytes of a text that is counted; what is longer is guessed by its length: it is no message that somebody wrote.
+const LONGEST: usize = 512 << 10;
 /// Texts whose tokens are remembered, some 1.5 MB: what a roster and a conversation repeat.
 const TEXTS: usize = 1 << 16;
 
@@ -343,5 +345,5 @@ fn counted(texts: &mut HashMap<u64, u64>, hash: u64, text: &str) -> u64 {
     if texts.len() >= TEXTS && !texts.contains_key(&hash) {
         texts.clear();
     }
-    *texts.entry(hash).or_insert_with(|| tokens::count(text))
+    *texts.entry(hash).or_insert_with(|| if text.len() > LONGEST { tokens::quick(text) } else { tokens::count(text) })
 }
