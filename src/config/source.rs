@@ -220,9 +220,10 @@ fn lay_plain(table: &mut Table, path: &[String], node: Node) {
     }
 }
 
-/// A name as the name of a variable can spell it.
+/// A name as the name of a variable can spell it: `KIMI_K3` is `kimi-k3`, and `kimi-k3*` too.
 fn plain(name: &str) -> String {
-    name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' }).collect()
+    let spelt = name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' });
+    spelt.collect::<String>().trim_end_matches('_').to_owned()
 }
 
 #[cfg(test)]

@@ -75,7 +75,7 @@ fn whatever_the_model_does_no_request_is_refused_and_the_prefix_holds() {
             body = then(&body, &answer, &more);
         }
         let legs = provider.chats();
-        assert!(legs.len() > 12 && seen > 0, "seed {seed}: {} legs, {seen} calls", legs.len());
+        assert!(legs.len() >= 12 && seen > 0, "seed {seed}: {} legs, {seen} calls", legs.len());
         for pair in legs.windows(2) {
             let (before, after) = (pair[0].messages(), pair[1].messages());
             assert_eq!(after[..before.len()], before[..], "seed {seed}");

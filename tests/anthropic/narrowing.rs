@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::support::client::Response;
+use crate::support::eventually;
 use crate::support::provider::Provider;
 use crate::support::received::{Received, list};
 use crate::support::reply::Reply;
@@ -257,7 +258,10 @@ fn a_shadowed_conversation_passes_and_its_usage_counts_cached_tokens_right() {
         let answer = sidecar.post(KIMI, &ask(stream).to_string());
         assert_eq!(answer.packlight("action"), "shadow");
         assert_eq!(provider.wait(1).text(), ask(stream).to_string());
-        let metrics = sidecar.metrics();
+        // Counted when the choice beside the request is known, too.
+        let metrics = eventually("the request is counted", || {
+            Some(sidecar.metrics()).filter(|metrics| metrics.value("packlight_completion_tokens_total", &[]) > 0.0)
+        });
         let tokens = |kind: &str| metrics.value("packlight_prompt_tokens_total", &[("kind", kind)]);
         // 560 in `input_tokens`, 40 written to the cache, 400 read from it
         assert_eq!((tokens("uncached"), tokens("cached")), (600.0, 400.0));
