@@ -4,6 +4,7 @@
 mod support;
 
 use serde_json::{Value, json};
+use support::eventually;
 use support::provider::Provider;
 use support::received::list;
 use support::reply::Reply;
@@ -62,8 +63,10 @@ fn after_a_silence_longer_than_the_provider_remembers_the_block_is_chosen_anew()
         assert_eq!(second.len(), 4, "{second:?}");
         assert_eq!((changes(&sidecar, "first"), changes(&sidecar, "expired")), (1.0, 1.0));
         assert_eq!(answer.header("x-packlight").map(|h| h.contains("narrowed")), Some(true));
-        let decisions = sidecar.admin("/decisions").json();
-        assert!(list(&decisions).iter().any(|record| record["block"]["cause"] == "expired"), "{decisions}");
+        eventually("the cause stands in a record", || {
+            let decisions = sidecar.admin("/decisions").json();
+            list(&decisions).iter().any(|record| record["block"]["cause"] == "expired").then_some(())
+        });
 
         sidecar.post(KIMI, &working(&two, "order_pizza").to_string());
         assert_eq!(provider.wait(3).tools(), second, "within the turn it holds, whatever the silence");
