@@ -11,8 +11,8 @@ use std::time::Duration;
 use super::cache::{PrefixCache, Read, Rules, Segment};
 use super::prices::{Billed, Price};
 
-/// Prefixes remembered for each way and kind of cache; some 3 MB.
-const PREFIXES: usize = 50_000;
+/// Prefixes remembered for each way and kind of cache, one a tool and message; half a megabyte.
+const PREFIXES: usize = 14_000;
 /// Kinds of caches: one for each distinct rule of a price table. More share the last.
 const KINDS: usize = 8;
 /// Models whose cache hits are remembered.

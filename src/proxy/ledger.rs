@@ -37,8 +37,8 @@ const WAITING: usize = 4096;
 const BODIES: usize = 32 << 20;
 /// Bytes of a text that is counted; what is longer is guessed by its length: it is no message that somebody wrote.
 const LONGEST: usize = 512 << 10;
-/// Texts whose tokens are remembered, some 1.5 MB: what a roster and a conversation repeat.
-const TEXTS: usize = 1 << 16;
+/// Texts whose tokens are remembered, half a megabyte: what a roster and a conversation repeat.
+const TEXTS: usize = 1 << 14;
 
 /// A request's texts, to be counted.
 pub struct Measure {
