@@ -4,9 +4,9 @@ use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::sync::Arc;
 
-use globset::{Glob, GlobSetBuilder};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use packlight::config::Config;
+use packlight::config::narrow::matching;
 use packlight::cost::play::Limits;
 use packlight::cost::policy::Able;
 use packlight::embed::Embeddings;
@@ -61,12 +61,7 @@ async fn play(arguments: &Replay, config: Config) -> Result<(), Failure> {
 
 fn settings(arguments: &Replay, config: &Config) -> Settings {
     let narrow = &config.narrow;
-    // Every one was parsed as a glob with the configuration.
-    let mut append = GlobSetBuilder::new();
-    for glob in narrow.append_models.iter().filter_map(|glob| Glob::new(glob).ok()) {
-        append.add(glob);
-    }
-    let append = append.build().unwrap_or_default();
+    let append = matching(&narrow.append_models);
     Settings {
         prices: config.prices.clone(),
         limits: Limits {

@@ -9,6 +9,7 @@ use globset::{Glob, GlobMatcher};
 use super::read::{self, Reader, Section};
 use super::source;
 use crate::retrieval::prior::{Standing, Tier};
+use crate::turn::policy::Facts;
 
 /// A catalog file.
 #[derive(Debug, Clone, Default)]
@@ -82,6 +83,22 @@ impl Catalog {
     pub fn find(&self, name: &str) -> Option<&Entry> {
         let glob = || self.globs.iter().find(|(glob, _)| glob.is_match(name)).map(|(_, index)| index);
         self.entries.get(*self.exact.get(name).or_else(glob)?)
+    }
+
+    /// What this file says of a tool to the floor that decides. `core`: always bound, whatever the file says.
+    pub fn facts(&self, name: &str, core: bool) -> Facts {
+        match self.find(name) {
+            None => Facts { core, domain: self.domain_rank(""), ..Facts::default() },
+            Some(entry) => Facts {
+                core: core || entry.always_on,
+                category: entry.category.clone(),
+                keywords: entry.keywords.clone(),
+                search_text: entry.search_text.clone(),
+                connector: entry.connector.clone(),
+                domain: self.domain_rank(&entry.category),
+                standing: entry.standing(),
+            },
+        }
     }
 
     /// Place of a category in the order of domains; those not named come last, together.

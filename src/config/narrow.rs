@@ -1,10 +1,10 @@
-//! How much is narrowed, and how. NOT the policy itself: `proxy/app.rs` makes that from here.
+//! How much is narrowed, and how, and what that says to the floor that decides. NOT deciding.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use globset::Glob;
+use globset::{Glob, GlobSet, GlobSetBuilder};
 
 use super::catalog::Catalog;
 use super::read::{self, Section};
@@ -12,7 +12,7 @@ use super::source::Node;
 use crate::embed::Provider;
 use crate::retrieval::head::Head;
 use crate::retrieval::width::Width;
-use crate::turn::policy::{Directory, Order, Stability};
+use crate::turn::policy::{Directory, Facts, Order, Policy, Stability};
 
 /// `[narrow]`, or an upstream's own.
 #[derive(Debug, Clone)]
@@ -120,6 +120,32 @@ impl Default for Narrow {
 }
 
 impl Narrow {
+    /// What the floor that decides is told. `max_tools`: the upstream's cap.
+    pub fn policy(&self, max_tools: usize) -> Policy {
+        Policy {
+            max_retrieved_tools: self.max_retrieved_tools,
+            max_discovered_tools: self.max_discovered_tools,
+            max_discovery_legs: self.max_discovery_legs,
+            max_bound_tools: self.max_bound_tools,
+            sticky_need: self.sticky_need,
+            stability: self.stability,
+            order: self.order,
+            directory: self.directory,
+            find_tools_name: self.find_tools_name.clone(),
+            query_ignore: self.query_ignore.clone(),
+            max_tools,
+        }
+    }
+
+    /// What configuration and catalog say of a tool. `core`: [`matching`] of `always_on`.
+    pub fn facts(&self, name: &str, core: &GlobSet) -> Facts {
+        let core = core.is_match(name);
+        match &self.catalog {
+            None => Facts { core, ..Facts::default() },
+            Some(catalog) => catalog.facts(name, core),
+        }
+    }
+
     /// Reads what is given over `base`.
     pub(super) fn read(mut section: Section<'_>, base: &Self) -> Self {
         let mut narrow = base.clone();
@@ -193,6 +219,15 @@ fn read_catalog(section: &mut Section<'_>, catalog: &mut Option<Arc<Catalog>>) {
         None if given => *catalog = None,
         None => {}
     }
+}
+
+/// All of these names and globs at once. Each was parsed with the configuration.
+pub fn matching(globs: &[String]) -> GlobSet {
+    let mut set = GlobSetBuilder::new();
+    for glob in globs.iter().filter_map(|glob| Glob::new(glob).ok()) {
+        set.add(glob);
+    }
+    set.build().unwrap_or_default()
 }
 
 fn read_head(section: &mut Section<'_>, catalog: Option<&Arc<Catalog>>, head: &mut Option<Arc<HeadFile>>) {

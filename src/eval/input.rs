@@ -16,7 +16,7 @@ use crate::config::catalog::Catalog;
 use crate::retrieval::document::Document;
 use crate::retrieval::question::Utterance;
 use crate::retrieval::width::Width;
-use crate::turn::policy::{Directory, Facts, Order, Policy, Stability};
+use crate::turn::policy::{Directory, Order, Policy, Stability};
 use crate::turn::roster::Roster;
 use crate::turn::transcript::Transcript;
 use crate::wire::Format;
@@ -79,7 +79,7 @@ impl Tools {
         if views.is_empty() {
             return Err(refused("no tool in it that can be read".into()));
         }
-        let roster = Roster::new(&views, "", &policy(), &|name| facts(overlay, name));
+        let roster = Roster::new(&views, "", &policy(), &|name| overlay.facts(name, false));
         Ok(Self {
             names: views.iter().map(|view| view.name.to_string()).collect(),
             documents: roster.documents().clone(),
@@ -167,19 +167,6 @@ fn read_entry<'a>(entry: &'a RawValue, views: &mut Vec<ToolView<'a>>) {
         span: 0..0,
         group: 0,
     });
-}
-
-fn facts(overlay: &Catalog, name: &str) -> Facts {
-    let Some(entry) = overlay.find(name) else { return Facts::default() };
-    Facts {
-        core: entry.always_on,
-        category: entry.category.clone(),
-        keywords: entry.keywords.clone(),
-        search_text: entry.search_text.clone(),
-        connector: entry.connector.clone(),
-        domain: overlay.domain_rank(&entry.category),
-        standing: entry.standing(),
-    }
 }
 
 /// Nothing of it changes what is ranked.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use globset::{Glob, GlobSet, GlobSetBuilder};
+use globset::GlobSet;
 
 use super::learnt::Learnt;
 use crate::config::narrow::{self, Mode};
@@ -36,19 +36,7 @@ pub struct Route {
 impl Route {
     pub fn new(upstream: Upstream) -> Self {
         let narrow = &upstream.narrow;
-        let policy = Policy {
-            max_retrieved_tools: narrow.max_retrieved_tools,
-            max_discovered_tools: narrow.max_discovered_tools,
-            max_discovery_legs: narrow.max_discovery_legs,
-            max_bound_tools: narrow.max_bound_tools,
-            sticky_need: narrow.sticky_need,
-            stability: narrow.stability,
-            order: narrow.order,
-            directory: narrow.directory,
-            find_tools_name: narrow.find_tools_name.clone(),
-            query_ignore: narrow.query_ignore.clone(),
-            max_tools: upstream.max_tools,
-        };
+        let policy = narrow.policy(upstream.max_tools);
         Self {
             policy,
             mode: narrow.mode,
@@ -57,8 +45,8 @@ impl Route {
             cache_life: narrow.cache_life,
             history: narrow.history,
             binding: narrow.binding,
-            append_models: globs(&narrow.append_models),
-            always_on: globs(&narrow.always_on),
+            append_models: narrow::matching(&narrow.append_models),
+            always_on: narrow::matching(&narrow.always_on),
             learnt: narrow.head.as_ref().map(|file| Arc::new(Learnt::new(file))),
             upstream,
         }
@@ -66,27 +54,6 @@ impl Route {
 
     /// What configuration and catalog say of a tool.
     pub fn facts(&self, name: &str) -> Facts {
-        let core = self.always_on.is_match(name);
-        let Some(catalog) = &self.upstream.narrow.catalog else { return Facts { core, ..Facts::default() } };
-        match catalog.find(name) {
-            None => Facts { core, domain: catalog.domain_rank(""), ..Facts::default() },
-            Some(entry) => Facts {
-                core: core || entry.always_on,
-                category: entry.category.clone(),
-                keywords: entry.keywords.clone(),
-                search_text: entry.search_text.clone(),
-                connector: entry.connector.clone(),
-                domain: catalog.domain_rank(&entry.category),
-                standing: entry.standing(),
-            },
-        }
+        self.upstream.narrow.facts(name, &self.always_on)
     }
-}
-
-fn globs(names: &[String]) -> GlobSet {
-    let mut set = GlobSetBuilder::new();
-    for glob in names.iter().filter_map(|glob| Glob::new(glob).ok()) {
-        set.add(glob);
-    }
-    set.build().unwrap_or_default()
 }

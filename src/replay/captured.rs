@@ -8,12 +8,12 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use crate::config::narrow::Narrow;
+use crate::config::narrow::{self, Narrow};
 use crate::decision::{Called, Decision, Roster as Sizes, Scored, ToolTokens};
 use crate::embed::Embeddings;
 use crate::retrieval::embedder::EmbedError;
 use crate::retrieval::question::Question;
-use crate::turn::policy::{Directory, Facts, Order, Policy, Stability};
+use crate::turn::policy::{Directory, Order, Policy, Stability};
 use crate::turn::roster::Roster;
 use crate::turn::transcript::Transcript;
 use crate::turn::{memory, search, tokens};
@@ -64,17 +64,19 @@ struct ToolShape {
 impl Captured {
     /// `start`: makes the embedder, when the first body comes.
     pub fn new(narrow: &Narrow, model: &str, start: Box<dyn Fn() -> Arc<Embeddings>>) -> Self {
-        let mut always_on = globset::GlobSetBuilder::new();
-        for glob in narrow.always_on.iter().filter_map(|glob| globset::Glob::new(glob).ok()) {
-            always_on.add(glob);
-        }
         Self {
             start,
             embeddings: None,
-            policy: policy(narrow),
+            // One order and directory for all policies that are played, and no cap.
+            policy: Policy {
+                stability: Stability::Sticky,
+                order: Order::Roster,
+                directory: Directory::Names,
+                ..narrow.policy(usize::MAX)
+            },
             narrow: narrow.clone(),
             model: model.to_owned(),
-            always_on: always_on.build().unwrap_or_default(),
+            always_on: narrow::matching(&narrow.always_on),
             held: HashMap::new(),
             known: HashSet::new(),
             number: 0,
@@ -134,7 +136,7 @@ impl Captured {
         body: &str,
         transcript: &Transcript,
     ) -> Result<(), EmbedError> {
-        let roster = Roster::new(&view.tools, body, &self.policy, &|name| self.facts(name));
+        let roster = Roster::new(&view.tools, body, &self.policy, &|name| self.narrow.facts(name, &self.always_on));
         let declaration = search::declaration(&self.policy.find_tools_name, &roster);
         decision.roster = Sizes {
             provider_tokens: None,
@@ -174,23 +176,6 @@ impl Captured {
             .collect();
         Ok(())
     }
-
-    fn facts(&self, name: &str) -> Facts {
-        let core = self.always_on.is_match(name);
-        let Some(catalog) = &self.narrow.catalog else { return Facts { core, ..Facts::default() } };
-        match catalog.find(name) {
-            None => Facts { core, domain: catalog.domain_rank(""), ..Facts::default() },
-            Some(entry) => Facts {
-                core: core || entry.always_on,
-                category: entry.category.clone(),
-                keywords: entry.keywords.clone(),
-                search_text: entry.search_text.clone(),
-                connector: entry.connector.clone(),
-                domain: catalog.domain_rank(&entry.category),
-                standing: entry.standing(),
-            },
-        }
-    }
 }
 
 impl Held {
@@ -213,21 +198,4 @@ fn format(line: &[u8]) -> Option<Format> {
     shape.messages?;
     let anthropic = shape.system.is_some() || shape.tools.iter().any(|tool| tool.input_schema.is_some());
     Some(if anthropic { Format::Anthropic } else { Format::OpenAi })
-}
-
-/// What the settings of an upstream say to the floor that decides.
-fn policy(narrow: &Narrow) -> Policy {
-    Policy {
-        max_retrieved_tools: narrow.max_retrieved_tools,
-        max_discovered_tools: narrow.max_discovered_tools,
-        max_discovery_legs: narrow.max_discovery_legs,
-        max_bound_tools: narrow.max_bound_tools,
-        sticky_need: narrow.sticky_need,
-        stability: Stability::Sticky,
-        order: Order::Roster,
-        directory: Directory::Names,
-        find_tools_name: narrow.find_tools_name.clone(),
-        query_ignore: narrow.query_ignore.clone(),
-        max_tools: usize::MAX,
-    }
 }
