@@ -119,29 +119,11 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::turn::policy::{Facts, test_policy};
-    use crate::turn::roster::Roster;
+    use crate::turn::policy::{test_best as best, test_policy, test_roster};
     use crate::turn::transcript::Transcript;
     use crate::turn::transcript::tests::{answering, calling, said, view};
     use crate::wire::request::{Declaration, Exchange, Restored};
-    use crate::wire::view::{MessageView, Role, ToolKind, ToolView};
-
-    fn roster(policy: &Policy) -> Roster {
-        let tool = |n: usize| ToolView {
-            kind: ToolKind::Function,
-            name: format!("t{n}").into(),
-            description: "".into(),
-            parameters: None,
-            span: 0..0,
-            group: 0,
-        };
-        let tools: Vec<ToolView<'_>> = (0..12).map(tool).collect();
-        Roster::new(&tools, "", policy, &|name| Facts { core: name == "t0", ..Facts::default() })
-    }
-
-    fn best(tools: &[usize]) -> Selection {
-        Selection { best: tools.to_vec(), ..Selection::default() }
-    }
+    use crate::wire::view::{MessageView, Role};
 
     fn blocked(
         policy: &Policy,
@@ -150,7 +132,7 @@ mod tests {
         expired: &[usize],
         selections: &[Selection],
     ) -> (Vec<(Place, Vec<usize>)>, Option<Cause>) {
-        let roster = roster(policy);
+        let roster = test_roster(policy);
         let transcript = Transcript::of(&view(messages), &[]);
         let expired: BTreeSet<usize> = expired.iter().copied().collect();
         let past = Past { roster: &roster, transcript: &transcript, restored, expired: &expired };

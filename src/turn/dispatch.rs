@@ -55,25 +55,15 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::turn::policy::{Facts, test_policy};
+    use crate::turn::policy::{test_best as best, test_policy, test_roster};
     use crate::turn::transcript::Transcript;
     use crate::turn::transcript::tests::{answering, calling, said, view};
-    use crate::wire::view::{Role, ToolKind, ToolView};
+    use crate::wire::view::Role;
 
     #[test]
     fn the_block_is_the_first_turns_until_the_provider_forgets_it() {
         let policy = test_policy();
-        let tool = |n: usize| ToolView {
-            kind: ToolKind::Function,
-            name: format!("t{n}").into(),
-            description: "".into(),
-            parameters: None,
-            span: 0..0,
-            group: 0,
-        };
-        let tools: Vec<ToolView<'_>> = (0..12).map(tool).collect();
-        let roster = Roster::new(&tools, "", &policy, &|name| Facts { core: name == "t0", ..Facts::default() });
-        let best = |tools: &[usize]| Selection { best: tools.to_vec(), ..Selection::default() };
+        let roster = test_roster(&policy);
         let selections = [best(&[1, 2, 3]), best(&[7, 8, 9])];
         let messages =
             || vec![said(Role::User, &["a"]), calling(&[("1", "t5")]), answering(&["1"]), said(Role::User, &["b"])];

@@ -246,26 +246,7 @@ impl Block {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::turn::policy::{Facts, test_policy};
-    use crate::wire::view::{ToolKind, ToolView};
-
-    fn roster(policy: &Policy) -> Roster {
-        let tools: Vec<ToolView<'_>> = (0..12)
-            .map(|n| ToolView {
-                kind: ToolKind::Function,
-                name: format!("t{n}").into(),
-                description: "".into(),
-                parameters: None,
-                span: 0..0,
-                group: 0,
-            })
-            .collect();
-        Roster::new(&tools, "", policy, &|name| Facts { core: name == "t0", ..Facts::default() })
-    }
-
-    fn best(tools: &[usize]) -> Selection {
-        Selection { best: tools.to_vec(), ..Selection::default() }
-    }
+    use crate::turn::policy::{test_best as best, test_policy, test_roster};
 
     fn bound(block: &Block) -> Vec<usize> {
         block.tools().collect()
@@ -274,7 +255,7 @@ mod tests {
     #[test]
     fn a_turn_that_needs_nothing_new_keeps_the_block() {
         let policy = test_policy();
-        let roster = roster(&policy);
+        let roster = test_roster(&policy);
         let block = Block::begin(&roster, &policy, &best(&[3, 1, 2]));
         assert_eq!(bound(&block), [0, 1, 2, 3]);
         assert_eq!(block.slots().last(), Some(&Slot::FindTools));
@@ -286,7 +267,7 @@ mod tests {
     #[test]
     fn what_a_turn_misses_goes_to_the_end_behind_find_tools_until_the_block_is_full() {
         let policy = test_policy();
-        let roster = roster(&policy);
+        let roster = test_roster(&policy);
         let block = Block::begin(&roster, &policy, &best(&[1, 2, 3]));
         let next = block.turn(&roster, &policy, &best(&[7, 1, 5]), &[]);
         assert_eq!(next.slots()[4..], [Slot::FindTools, Slot::Roster(7), Slot::Roster(5)]);
@@ -299,7 +280,7 @@ mod tests {
     #[test]
     fn a_tool_that_the_message_names_is_bound_beyond_the_need() {
         let policy = test_policy();
-        let roster = roster(&policy);
+        let roster = test_roster(&policy);
         let block = Block::begin(&roster, &policy, &best(&[1, 2, 3]));
         let named = Selection { best: vec![1, 2, 9, 3], named: 3, ..Selection::default() };
         assert_eq!(bound(&block.turn(&roster, &policy, &named, &[])), [0, 1, 2, 3, 9]);
@@ -308,7 +289,7 @@ mod tests {
     #[test]
     fn finds_last_one_turn_unless_called() {
         let policy = test_policy();
-        let roster = roster(&policy);
+        let roster = test_roster(&policy);
         let mut block = Block::begin(&roster, &policy, &best(&[1, 2, 3]));
         assert!(block.add(&roster, 8) && block.add(&roster, 9) && !block.add(&roster, 1));
         assert!(!block.add(&roster, 9), "its call changes nothing within the turn");
@@ -321,7 +302,7 @@ mod tests {
     #[test]
     fn a_turn_does_not_depend_on_the_memory_of_a_search() {
         let policy = test_policy();
-        let roster = roster(&policy);
+        let roster = test_roster(&policy);
         let begun = Block::begin(&roster, &policy, &best(&[1, 2, 3]));
         let (mut with, mut without) = (begun.clone(), begun);
         for tool in [7, 8, 9] {
@@ -341,7 +322,7 @@ mod tests {
     #[test]
     fn a_message_without_content_never_grows_the_block() {
         let policy = Policy { stability: Stability::Turn, ..test_policy() };
-        let roster = roster(&policy);
+        let roster = test_roster(&policy);
         let block = Block::begin(&roster, &policy, &best(&[1, 2, 3]));
         let yes = Selection { best: vec![7, 8, 9], contentless: true, ..Selection::default() };
         assert_eq!(bound(&block.turn(&roster, &policy, &yes, &[])), bound(&block));
@@ -351,7 +332,7 @@ mod tests {
     #[test]
     fn the_cap_of_the_provider_takes_from_the_selections_end() {
         let policy = Policy { max_tools: 4, ..test_policy() };
-        let roster = roster(&policy);
+        let roster = test_roster(&policy);
         let block = Block::begin(&roster, &policy, &best(&[5, 6, 7]));
         assert_eq!(bound(&block), [0, 5, 6], "with find_tools that is four");
     }

@@ -133,3 +133,25 @@ pub(crate) fn test_policy() -> Policy {
         max_tools: 128,
     }
 }
+
+/// Twelve functions `t0` to `t11`; `t0` is the core.
+#[cfg(test)]
+pub(crate) fn test_roster(policy: &Policy) -> crate::turn::roster::Roster {
+    use crate::wire::view::{ToolKind, ToolView};
+    let tool = |n: usize| ToolView {
+        kind: ToolKind::Function,
+        name: format!("t{n}").into(),
+        description: "".into(),
+        parameters: None,
+        span: 0..0,
+        group: 0,
+    };
+    let tools: Vec<ToolView<'_>> = (0..12).map(tool).collect();
+    crate::turn::roster::Roster::new(&tools, "", policy, &|name| Facts { core: name == "t0", ..Facts::default() })
+}
+
+/// What retrieval found, best first.
+#[cfg(test)]
+pub(crate) fn test_best(tools: &[usize]) -> crate::turn::selection::Selection {
+    crate::turn::selection::Selection { best: tools.to_vec(), ..Default::default() }
+}
