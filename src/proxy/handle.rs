@@ -27,7 +27,7 @@ use super::ledger::Measure;
 use super::legs::{self, Kind, Narrowing};
 use super::mend;
 use super::recall::Remembered;
-use super::record::{Recorder, Watched, marked};
+use super::record::{Recorder, marked, watched};
 use super::relay;
 use super::reply::{self, Piece};
 use super::respond::{self, Trouble};
@@ -42,7 +42,7 @@ use crate::turn::policy::{Asked, Binding};
 use crate::turn::roster::Roster;
 use crate::turn::transcript::Transcript;
 use crate::turn::{memory, search};
-use crate::wire::{Assembler, Format};
+use crate::wire::Format;
 
 /// How long a reply's head waits for its first byte, so that the failure of a later leg can still be its status.
 const HEAD_WAIT: Duration = Duration::from_secs(3);
@@ -245,14 +245,9 @@ impl Chat {
 
     /// Sends what the agent sent, and its reply back as it comes.
     async fn relay(mut self, action: Action, reason: Option<Bypass>, body: Body) -> Response<Body> {
-        let outcome = &mut self.recorder.outcome;
-        outcome.action = action;
-        outcome.reason = reason.as_ref().map_or("", Bypass::label);
-        let head = self.head.clone();
-        match self.send(head, body).await {
-            Ok(reply) => watched(reply, self.format, &self.path, self.recorder),
-            Err(trouble) => marked(respond::trouble(&self.path, &trouble), &self.recorder.outcome),
-        }
+        self.untouched(action, reason.as_ref());
+        let reply = self.send(self.head.clone(), body).await;
+        self.shown(reply)
     }
 
     /// The same with a body that is whole. One that is bypassed (not a comparison, which never hid anything) and refused
@@ -261,11 +256,8 @@ impl Chat {
         if action != Action::Full {
             return self.relay(action, reason, Body::whole(body)).await;
         }
-        let outcome = &mut self.recorder.outcome;
-        outcome.action = action;
-        outcome.reason = reason.as_ref().map_or("", Bypass::label);
-        let head = self.head.clone();
-        let reply = match self.send(head, Body::whole(body.clone())).await {
+        self.untouched(action, reason.as_ref());
+        let reply = match self.send(self.head.clone(), Body::whole(body.clone())).await {
             Ok(refusal) if legs::is_refusal(refusal.status()) => {
                 self.recorder.replied(refusal.status().as_u16());
                 match mend::instead(self.format, &body, refusal).await {
@@ -275,6 +267,17 @@ impl Chat {
             }
             reply => reply,
         };
+        self.shown(reply)
+    }
+
+    /// The agent's own bytes are sent.
+    fn untouched(&mut self, action: Action, reason: Option<&Bypass>) {
+        self.recorder.outcome.action = action;
+        self.recorder.outcome.reason = reason.map_or("", Bypass::label);
+    }
+
+    /// The reply as it comes, or why there is none.
+    fn shown(self, reply: Result<Response<Incoming>, Trouble>) -> Response<Body> {
         match reply {
             Ok(reply) => watched(reply, self.format, &self.path, self.recorder),
             Err(trouble) => marked(respond::trouble(&self.path, &trouble), &self.recorder.outcome),
@@ -378,18 +381,6 @@ impl Chat {
         let reply = narrowing.send(body).await.ok()?;
         (!legs::is_refusal(reply.status())).then_some(reply)
     }
-}
-
-/// A reply that passes as it comes.
-fn watched(reply: Response<Incoming>, format: Format, path: &str, mut recorder: Recorder) -> Response<Body> {
-    recorder.outcome.status = reply.status().as_u16();
-    let readable = reply.status() == StatusCode::OK && Coding::of(reply.headers()) == Coding::Identity;
-    let framing = source::framing(&reply, path).filter(|_| readable);
-    let reader = framing.map(|framing| Assembler::new(format, framing, "", false));
-    let (mut parts, body) = reply.into_parts();
-    head::strip_reply(&mut parts);
-    let answer = marked(Response::from_parts(parts, ()), &recorder.outcome);
-    answer.map(|()| Body::made(Watched::new(body, reader, recorder)))
 }
 
 /// The settings and the format of a chat request; `None`: it is relayed unread.

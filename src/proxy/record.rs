@@ -7,20 +7,23 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use bytes::Bytes;
-use http::{HeaderValue, Response};
+use http::{HeaderValue, Response, StatusCode};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::body::Incoming;
 
 use super::app::App;
-use super::body::BodyError;
+use super::body::{Body, BodyError};
 use super::choose::Chosen;
+use super::coding::Coding;
+use super::head;
 use super::shadow::Choosing;
+use super::source;
 use crate::outcome::{Action, Outcome, Verdict};
 use crate::turn::bypass::Bypass;
 use crate::turn::fold::{Block, Cause};
 use crate::turn::roster::Roster;
-use crate::wire::Assembler;
 use crate::wire::reply::{Leg, Progress};
+use crate::wire::{Assembler, Format};
 
 /// One request's outcome; recorded when this is dropped.
 pub struct Recorder {
@@ -168,6 +171,18 @@ pub fn marked<B>(mut response: Response<B>, outcome: &Outcome) -> Response<B> {
         response.headers_mut().insert(HEADER, value);
     }
     response
+}
+
+/// A reply that passes as it comes, watched and marked.
+pub fn watched(reply: Response<Incoming>, format: Format, path: &str, mut recorder: Recorder) -> Response<Body> {
+    recorder.outcome.status = reply.status().as_u16();
+    let readable = reply.status() == StatusCode::OK && Coding::of(reply.headers()) == Coding::Identity;
+    let framing = source::framing(&reply, path).filter(|_| readable);
+    let reader = framing.map(|framing| Assembler::new(format, framing, "", false));
+    let (mut parts, body) = reply.into_parts();
+    head::strip_reply(&mut parts);
+    let answer = marked(Response::from_parts(parts, ()), &recorder.outcome);
+    answer.map(|()| Body::made(Watched::new(body, reader, recorder)))
 }
 
 /// A reply that passes untouched and is watched on its way: usage, calls.
