@@ -77,12 +77,8 @@ pub(crate) struct Check {
 pub(crate) struct Eval {
     #[command(flatten)]
     pub cases: Cases,
-    /// How many tools are selected; by default as many as are served
-    #[arg(long, value_name = "NUMBER")]
-    pub k: Option<usize>,
-    /// A configuration file: the embedder, the catalog, how many tools are selected
-    #[arg(long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
+    #[command(flatten)]
+    pub asked: Asked,
     /// Show the curve of every set and language, and the number of tools it speaks for
     #[arg(long, value_name = "WHAT")]
     pub sweep: Option<Sweep>,
@@ -98,9 +94,6 @@ pub(crate) struct Eval {
     /// Succeed although tools have no case, descriptions are thin, or cases cannot fail
     #[arg(long)]
     pub allow_gaps: bool,
-    /// For a machine
-    #[arg(long)]
-    pub json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -110,15 +103,8 @@ pub(crate) struct Lint {
     /// Findings that do not count: thin, api-speak, formal, duplicate, draws, parameters
     #[arg(long, value_name = "KIND", num_args = 1..)]
     pub ignore: Vec<String>,
-    /// How many tools are selected; by default as many as are served
-    #[arg(long, value_name = "NUMBER")]
-    pub k: Option<usize>,
-    /// A configuration file: the embedder, the catalog, how many tools are selected
-    #[arg(long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-    /// For a machine
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub asked: Asked,
 }
 
 #[derive(Debug, Args)]
@@ -138,15 +124,8 @@ pub(crate) struct Explain {
     /// What `tune` wrote; by default the one of the configuration
     #[arg(long, value_name = "FILE")]
     pub head: Option<PathBuf>,
-    /// How many tools are selected; by default as many as are served
-    #[arg(long, value_name = "NUMBER")]
-    pub k: Option<usize>,
-    /// A configuration file: the embedder, the catalog, how many tools are selected
-    #[arg(long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-    /// For a machine
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub asked: Asked,
 }
 
 #[derive(Debug, Args)]
@@ -165,6 +144,13 @@ pub(crate) struct Tune {
     /// Write it although nothing was gained
     #[arg(long)]
     pub force: bool,
+    #[command(flatten)]
+    pub asked: Asked,
+}
+
+/// How the commands that rank do it, and for whom.
+#[derive(Debug, Args)]
+pub(crate) struct Asked {
     /// How many tools are selected; by default as many as are served
     #[arg(long, value_name = "NUMBER")]
     pub k: Option<usize>,

@@ -23,8 +23,8 @@ pub(crate) fn eval(arguments: Eval) -> Result<(), Failure> {
     if let [first, second] = arguments.compare.as_slice() {
         return runtime::run(comparison(&arguments, first, second));
     }
-    let config = serve::load(arguments.config.as_deref())?;
-    let options = options(&arguments.cases, &config, arguments.k)?;
+    let config = serve::load(arguments.asked.config.as_deref())?;
+    let options = options(&arguments.cases, &config, arguments.asked.k)?;
     runtime::run(async {
         let (measured, model) = measured(&config, &options).await?;
         let report = Report::of(&measured, options.k, &model);
@@ -34,7 +34,7 @@ pub(crate) fn eval(arguments: Eval) -> Result<(), Failure> {
             write(path, page::page(&report, &sweeps, &passages))?;
         }
         let swept = arguments.sweep.is_some();
-        failure::print(&if arguments.json {
+        failure::print(&if arguments.asked.json {
             let sweeps = swept.then_some(&sweeps);
             let whole = serde_json::json!({ "report": report, "sweep": sweeps, "gates": passages });
             serde_json::to_string_pretty(&whole).unwrap_or_default() + "\n"
@@ -60,7 +60,7 @@ async fn comparison(arguments: &Eval, first: &Path, second: &Path) -> Result<(),
     let mut both = Vec::new();
     for path in [first, second] {
         let config = serve::load(Some(path))?;
-        let options = options(&arguments.cases, &config, arguments.k)?;
+        let options = options(&arguments.cases, &config, arguments.asked.k)?;
         both.push((measured(&config, &options).await?.0, options.k));
     }
     let [(a, k), (b, other_k)] = both.as_slice() else { return Ok(()) };
@@ -70,7 +70,7 @@ async fn comparison(arguments: &Eval, first: &Path, second: &Path) -> Result<(),
     if let Some(path) = &arguments.html {
         write(path, page::comparison(&compared, names))?;
     }
-    failure::print(&if arguments.json {
+    failure::print(&if arguments.asked.json {
         let whole = serde_json::json!({ "a": names.0, "b": names.1, "compared": compared });
         serde_json::to_string_pretty(&whole).unwrap_or_default() + "\n"
     } else {

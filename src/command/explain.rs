@@ -15,7 +15,7 @@ use super::failure::{self, Failure};
 use super::{logging, runtime, serve};
 
 pub(crate) fn explain(arguments: &Explain) -> Result<(), Failure> {
-    let config = serve::load(arguments.config.as_deref())?;
+    let config = serve::load(arguments.asked.config.as_deref())?;
     logging::start(None, "warn");
     let overlay = match &arguments.overlay {
         Some(path) => Arc::new(Catalog::read(path).map_err(|problems| Failure::settings(Some(path), problems))?),
@@ -34,12 +34,12 @@ pub(crate) fn explain(arguments: &Explain) -> Result<(), Failure> {
     let options = Options {
         tools: Tools::read(&arguments.catalog, &overlay).map_err(failed)?,
         dialogue,
-        k: arguments.k.unwrap_or(config.narrow.max_retrieved_tools.most()),
+        k: arguments.asked.k.unwrap_or(config.narrow.max_retrieved_tools.most()),
         head: chosen_head(arguments.head.as_deref(), &config)?,
     };
     runtime::run(async {
         let embeddings = Embeddings::start(settings(&config), Arc::new(Memory::default()));
         let explanation = explain::run(&options, &embeddings).await.map_err(failed)?;
-        failure::print(&if arguments.json { explanation.json() + "\n" } else { explanation.text() })
+        failure::print(&if arguments.asked.json { explanation.json() + "\n" } else { explanation.text() })
     })
 }

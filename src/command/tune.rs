@@ -8,16 +8,16 @@ use packlight::eval::sets::Set;
 use packlight::store::Memory;
 use packlight::tune::{self, Options};
 
-use super::arguments::Tune;
+use super::arguments::{Asked, Tune};
 use super::eval::{options, settings, write};
 use super::failure::{self, Failure};
 use super::{logging, runtime, serve};
 
 /// Prints what is gained. It is no success when nothing is, and then nothing is written.
 pub(crate) fn tune(arguments: Tune) -> Result<(), Failure> {
-    let config = serve::load(arguments.config.as_deref())?;
+    let config = serve::load(arguments.asked.config.as_deref())?;
     logging::start(None, "warn");
-    let Tune { logs, cases, leave_out, out, force, k, json, .. } = arguments;
+    let Tune { logs, cases, leave_out, out, force, asked: Asked { k, json, .. } } = arguments;
     let log_set = Set { catalog: cases.catalog.first().cloned(), overlay: cases.overlay.clone(), ..Set::default() };
     let options = Options { eval: options(&cases, &config, k)?, logs, log_set, leave_out };
     runtime::run(async {
