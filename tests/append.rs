@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use support::provider::Provider;
 use support::received::{Received, list};
 use support::reply::Reply;
-use support::sidecar::{Builder, Sidecar};
+use support::sidecar::{self, Builder};
 use support::{model, roster};
 
 const KIMI: &str = "/kimi/v1/chat/completions";
@@ -17,8 +17,7 @@ const RAIN: &str = "Weather report: temperature, rain forecast, want=17";
 const PIZZA: &str = "Order pizza with toppings for delivery";
 
 fn over(provider: &Provider) -> Builder {
-    let builder = Sidecar::over(provider).set("narrow.max_retrieved_tools", "3").set("narrow.sticky_need", "1");
-    builder.set("narrow.always_on", "[\"set_alarm\"]")
+    sidecar::over(provider).set("narrow.always_on", "[\"set_alarm\"]")
 }
 
 fn ask(text: &str) -> Value {
@@ -27,17 +26,8 @@ fn ask(text: &str) -> Value {
     body
 }
 
-/// The next request of an agent: the reply, a result for each of its calls, and more messages.
 fn then(body: &Value, answer: &support::client::Response, more: &[Value]) -> Value {
-    let mut body = body.clone();
-    let reply = answer.json()["choices"][0]["message"].clone();
-    let messages = body["messages"].as_array_mut().expect("messages");
-    messages.push(reply.clone());
-    for call in list(&reply["tool_calls"]) {
-        messages.push(json!({"role": "tool", "tool_call_id": call["id"], "content": "it is done"}));
-    }
-    messages.extend_from_slice(more);
-    body
+    roster::then(body, &answer.json()["choices"][0]["message"], more)
 }
 
 fn user(text: &str) -> Value {

@@ -9,7 +9,7 @@ use support::provider::Provider;
 use support::received::{Received, list};
 use support::reply::Reply;
 use support::roster;
-use support::sidecar::{Builder, Sidecar};
+use support::sidecar::{self, Builder};
 
 const KIMI: &str = "/kimi/v1/chat/completions";
 const GEMINI: &str = "/gemini/v1beta/models/gemini-3-pro:generateContent";
@@ -18,8 +18,7 @@ const RAIN: &str = "Weather report: temperature, rain forecast";
 const LOCK: &str = "locks the front door of the house";
 
 fn over(provider: &Provider) -> Builder {
-    let builder = Sidecar::over(provider).set("narrow.max_retrieved_tools", "3").set("narrow.sticky_need", "1");
-    builder.set("narrow.binding", "\"dispatch\"")
+    sidecar::over(provider).set("narrow.binding", "\"dispatch\"")
 }
 
 /// A call of `lock_door` through `call_tool`.
@@ -35,39 +34,10 @@ fn ask(text: &str, stream: bool) -> Value {
     if stream { roster::ask_stream(text) } else { roster::ask(text) }
 }
 
-/// The message of a reply, put together from its frames as a client would.
-fn message(answer: &Response) -> Value {
-    if answer.header("content-type").is_some_and(|kind| kind.starts_with("application/json")) {
-        return answer.json()["choices"][0]["message"].clone();
-    }
-    let (mut text, mut calls) = (String::new(), Vec::<Value>::new());
-    for frame in answer.frames() {
-        let delta = &frame["choices"][0]["delta"];
-        text += delta["content"].as_str().unwrap_or_default();
-        for part in list(&delta["tool_calls"]) {
-            let index = usize::try_from(part["index"].as_u64().expect("an index")).expect("small");
-            assert!(index <= calls.len(), "a gap before index {index}");
-            if index == calls.len() {
-                calls.push(json!({"id": part["id"], "type": "function", "function": {"name": "", "arguments": ""}}));
-            }
-            for key in ["name", "arguments"] {
-                let before = calls[index]["function"][key].as_str().unwrap_or_default().to_owned();
-                calls[index]["function"][key] = (before + part["function"][key].as_str().unwrap_or_default()).into();
-            }
-        }
-    }
-    let mut message = json!({"role": "assistant", "content": text});
-    if !calls.is_empty() {
-        message["tool_calls"] = calls.into();
-    }
-    message
-}
-
-/// Name and arguments of each call.
 fn calls(answer: &Response) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let call = |call: &Value| (text(&call["function"]["name"]), text(&call["function"]["arguments"]));
-    list(&message(answer)["tool_calls"]).iter().map(call).collect()
+    list(&answer.message()["tool_calls"]).iter().map(call).collect()
 }
 
 /// An id may hold the name of the tool that the model called: it is opaque and must come back as it was.
@@ -78,15 +48,7 @@ fn never_seen(answer: &Response) {
 }
 
 fn then(body: &Value, answer: &Response, more: &[Value]) -> Value {
-    let mut body = body.clone();
-    let reply = message(answer);
-    let messages = body["messages"].as_array_mut().expect("messages");
-    messages.push(reply.clone());
-    for call in list(&reply["tool_calls"]) {
-        messages.push(json!({"role": "tool", "tool_call_id": call["id"], "content": "it is done"}));
-    }
-    messages.extend_from_slice(more);
-    body
+    roster::then(body, &answer.message(), more)
 }
 
 fn answers(leg: &Received) -> Vec<String> {
@@ -122,7 +84,7 @@ fn what_is_found_is_described_called_through_call_tool_and_the_agent_sees_its_ow
         assert!(first.header("x-packlight").is_some_and(|value| value.contains("binding=dispatch")));
         assert_eq!(calls(&first), [("lock_door".into(), arguments.to_string()), ("get_weather".into(), "{}".into())]);
         assert!(first.text().contains("\"finish_reason\":\"tool_calls\""));
-        let id = message(&first)["tool_calls"][0]["id"].clone();
+        let id = first.message()["tool_calls"][0]["id"].clone();
         let told = answers(&provider.wait(2)).concat();
         assert!(told.contains("lock_door") && told.contains("\"required\""), "its schema is in the answer: {told}");
 
@@ -158,7 +120,7 @@ fn a_stream_may_be_cut_anywhere() {
         never_seen(&answer);
         let expected = [("get_weather", r#"{"value":"x"}"#), ("lock_door", r#"{"value":"y"}"#)];
         assert_eq!(calls(&answer), expected.map(|(name, arguments)| (name.to_owned(), arguments.to_owned())));
-        assert_eq!(message(&answer)["content"], "Now. ");
+        assert_eq!(answer.message()["content"], "Now. ");
         assert_eq!(answer.events().last().map(String::as_str), Some("[DONE]"));
     }
 }

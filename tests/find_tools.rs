@@ -11,7 +11,7 @@ use support::provider::Provider;
 use support::received::{Received, list};
 use support::reply::{Lines, Reply, UsageAt};
 use support::roster;
-use support::sidecar::{Builder, Sidecar};
+use support::sidecar::{Sidecar, over, play};
 
 const KIMI: &str = "/kimi/v1/chat/completions";
 const GEMINI: &str = "/gemini/v1beta/models/gemini-3-pro:generateContent";
@@ -20,17 +20,6 @@ const GEMINI_ARRAY: &str = "/gemini/v1beta/models/gemini-3-pro:streamGenerateCon
 /// Weather is retrieved; the model wants to lock a door.
 const DOOR: &str = "Weather report: temperature, rain forecast. want=17";
 const LOCK: &str = "locks the front door of the house";
-
-fn over(provider: &Provider) -> Builder {
-    Sidecar::over(provider).set("narrow.max_retrieved_tools", "3").set("narrow.sticky_need", "1")
-}
-
-/// The sidecar before a provider that plays this script.
-fn play(replies: impl IntoIterator<Item = Reply>) -> (Provider, Sidecar) {
-    let provider = Provider::new().replies(replies).start();
-    let sidecar = over(&provider).start();
-    (provider, sidecar)
-}
 
 /// The sidecar before the model that wants one tool.
 fn wanting() -> (Provider, Sidecar) {
@@ -47,42 +36,9 @@ fn found() -> Reply {
     Reply::text("Found.").and_call("lock_door", lock())
 }
 
-/// The message of a reply, put together from its frames as a client would.
-fn message(answer: &Response) -> Value {
-    if answer.header("content-type").is_some_and(|kind| kind.starts_with("application/json")) {
-        return answer.json()["choices"][0]["message"].clone();
-    }
-    let mut message = json!({"role": "assistant", "content": ""});
-    let mut calls: Vec<Value> = Vec::new();
-    for frame in answer.frames() {
-        let delta = &frame["choices"][0]["delta"];
-        let text = message["content"].as_str().unwrap_or_default().to_owned();
-        message["content"] = (text + delta["content"].as_str().unwrap_or_default()).into();
-        if let Some(thought) = delta["reasoning_content"].as_str() {
-            let before = message["reasoning_content"].as_str().unwrap_or_default().to_owned();
-            message["reasoning_content"] = (before + thought).into();
-        }
-        for part in list(&delta["tool_calls"]) {
-            let index = usize::try_from(part["index"].as_u64().expect("an index")).expect("small");
-            assert!(index <= calls.len(), "a gap before index {index}");
-            if index == calls.len() {
-                calls.push(json!({"id": part["id"], "type": "function", "function": {"name": "", "arguments": ""}}));
-            }
-            for key in ["name", "arguments"] {
-                let before = calls[index]["function"][key].as_str().unwrap_or_default().to_owned();
-                calls[index]["function"][key] = (before + part["function"][key].as_str().unwrap_or_default()).into();
-            }
-        }
-    }
-    if !calls.is_empty() {
-        message["tool_calls"] = calls.into();
-    }
-    message
-}
-
 fn calls(answer: &Response) -> Vec<String> {
     let name = |call: &Value| call["function"]["name"].as_str().unwrap_or_default().to_owned();
-    list(&message(answer)["tool_calls"]).iter().map(name).collect()
+    list(&answer.message()["tool_calls"]).iter().map(name).collect()
 }
 
 /// The answers of `find_tools` that a leg carries.
@@ -106,17 +62,8 @@ fn never_seen(answer: &Response) {
     assert!(!answer.text().contains("find_tools"), "the agent saw it: {}", answer.text());
 }
 
-/// The next request of an agent: the reply, a result for each of its calls, and more messages.
 fn then(body: &Value, answer: &Response, more: &[Value]) -> Value {
-    let mut body = body.clone();
-    let reply = message(answer);
-    let messages = body["messages"].as_array_mut().expect("messages");
-    messages.push(reply.clone());
-    for call in list(&reply["tool_calls"]) {
-        messages.push(json!({"role": "tool", "tool_call_id": call["id"], "content": "it is done"}));
-    }
-    messages.extend_from_slice(more);
-    body
+    roster::then(body, &answer.message(), more)
 }
 
 #[test]
@@ -164,8 +111,8 @@ fn a_search_is_answered_and_the_next_leg_binds_what_it_found() {
         provider.assert_no_refusal();
         never_seen(&answer);
         assert_eq!(calls(&answer), ["lock_door"]);
-        assert_eq!(message(&answer)["content"], "Let me look. Found.");
-        assert_eq!(message(&answer)["tool_calls"][0]["function"]["arguments"], lock().to_string());
+        assert_eq!(answer.message()["content"], "Let me look. Found.");
+        assert_eq!(answer.message()["tool_calls"][0]["function"]["arguments"], lock().to_string());
 
         let legs = provider.chats();
         let (one, two) = (legs[0].tools(), legs[1].tools());
@@ -209,8 +156,8 @@ fn a_stream_goes_on_as_one_response() {
         never_seen(&answer);
         assert!(answer.complete);
         assert_eq!(calls(&answer), ["lock_door", "get_weather"]);
-        assert_eq!(message(&answer)["content"], "Let me loök. Found.");
-        assert_eq!(message(&answer)["reasoning_content"], "Which? ");
+        assert_eq!(answer.message()["content"], "Let me loök. Found.");
+        assert_eq!(answer.message()["reasoning_content"], "Which? ");
         let frames = answer.frames();
         let count = |test: &dyn Fn(&Value) -> bool| frames.iter().filter(|f| test(f)).count();
         assert_eq!(count(&|f| f["choices"][0]["delta"]["role"].is_string()), 1, "the role once");
@@ -264,7 +211,7 @@ fn broken_arguments_are_answered_and_never_fail_the_request() {
         let (provider, sidecar) = play([one, Reply::text("done")]);
         let answer = sidecar.post(KIMI, &roster::ask_stream(DOOR).to_string());
         provider.assert_no_refusal();
-        assert_eq!((answer.status, message(&answer)["content"].as_str()), (200, Some("done")), "{broken}");
+        assert_eq!((answer.status, answer.message()["content"].as_str()), (200, Some("done")), "{broken}");
         never_seen(&answer);
         assert_eq!(answers(&provider.wait(2)).len(), 1, "{broken}");
     }
@@ -280,7 +227,7 @@ fn a_leg_cut_by_length_is_delivered_as_length() {
         assert_eq!(provider.chats().len(), 1, "no second leg");
         assert!(answer.text().contains("\"finish_reason\":\"length\""), "{}", answer.text());
         never_seen(&answer);
-        assert_eq!(message(&answer)["content"], "Let me");
+        assert_eq!(answer.message()["content"], "Let me");
     }
 }
 
@@ -293,7 +240,7 @@ fn endless_asking_ends() {
     let answer = sidecar.post(KIMI, &roster::ask_stream(DOOR).to_string());
     provider.assert_no_refusal();
     never_seen(&answer);
-    assert_eq!(message(&answer)["content"], "Then I cannot.");
+    assert_eq!(answer.message()["content"], "Then I cannot.");
     let legs = provider.chats();
     assert_eq!(legs.len(), 3, "two extra legs");
     assert!(legs[1].declares("find_tools") && !legs[2].declares("find_tools"));
@@ -321,7 +268,7 @@ fn a_model_that_ignores_the_end_does_not_loop() {
 fn what_does_not_exist_is_said_plainly() {
     let (provider, sidecar) = play([Reply::find("zq xv"), Reply::text("It cannot be done.")]);
     let answer = sidecar.post(KIMI, &roster::ask(DOOR).to_string());
-    assert_eq!(message(&answer)["content"], "It cannot be done.");
+    assert_eq!(answer.message()["content"], "It cannot be done.");
     let legs = provider.chats();
     let told = answers(&legs[1]).concat();
     assert!(told.contains("no such tool") && told.contains("do not search again"), "{told}");
@@ -356,7 +303,7 @@ fn mixed_calls_go_to_the_agent_and_the_hidden_ones_come_back() {
 
         let third = sidecar.post(KIMI, &then(&next, &second, &[]).to_string());
         provider.assert_no_refusal();
-        assert_eq!(message(&third)["content"], "Finished.");
+        assert_eq!(third.message()["content"], "Finished.");
         assert!(provider.wait(3).declares("lock_door"));
     }
 }
@@ -383,7 +330,7 @@ fn the_hidden_exchange_stands_in_later_requests_and_the_block_holds() {
     let next = then(&body, &first, &[]);
     let second = sidecar.post(KIMI, &next.to_string());
     provider.assert_no_refusal();
-    assert_eq!(message(&second)["content"], "Finished.");
+    assert_eq!(second.message()["content"], "Finished.");
     let legs = provider.chats();
     assert_eq!(legs.len(), 3);
     assert_eq!(legs[2].tools(), legs[1].tools(), "within a turn the block only grows");
@@ -480,7 +427,7 @@ fn structured_output_holds_a_searching_leg_s_text() {
         body["response_format"] = json!({"type": "json_object"});
         let answer = sidecar.post(KIMI, &body.to_string());
         provider.assert_no_refusal();
-        assert_eq!(message(&answer)["content"], "{\"a\":1}");
+        assert_eq!(answer.message()["content"], "{\"a\":1}");
     }
 }
 

@@ -1,13 +1,17 @@
 //! Gemini bodies in, Gemini bodies out: golden files, any cut of a stream, and one test per public failure that
 //! applies (`failures`, each named by its symptom). NOT sockets.
 
-use packlight::wire::reply::{Call, Framing, Leg};
+use packlight::wire::Format;
+use packlight::wire::reply::Framing;
 use packlight::wire::request::{Answer, Exchange, FindTools, Restored, Rewrite, Slot};
-use packlight::wire::{Assembler, Format};
 use proptest::prelude::*;
 
+#[path = "support/assembled.rs"]
+mod assembled;
 #[path = "wire/gemini/failures.rs"]
 mod failures;
+
+use assembled::Reply;
 
 const CAMEL: &str = include_str!("wire/gemini/camel.json");
 const SNAKE: &str = include_str!("wire/gemini/snake.json");
@@ -16,43 +20,8 @@ const SEARCH_2: &str = include_str!("wire/gemini/search.leg2.sse");
 const MIXED: &str = include_str!("wire/gemini/mixed.leg1.sse");
 const PATH: &str = "/v1beta/models/gemini-3-pro:streamGenerateContent?alt=sse";
 
-/// One client's reply out of the legs' bodies.
-struct Reply {
-    out: String,
-    legs: Vec<Leg>,
-    /// Of each leg that another followed, and of the last if it searched.
-    exchanges: Vec<Exchange>,
-    seen: (String, Vec<Call>),
-}
-
-fn answers(leg: &Leg) -> Vec<Answer> {
-    let answer = |id: &String| Answer { id: id.clone(), name: "find_tools".to_owned(), text: "found: x".to_owned() };
-    leg.searches.iter().map(|search| answer(&search.id)).collect()
-}
-
 fn assemble_cut(framing: Framing, hold_text: bool, bodies: &[&[u8]], cuts: &[usize]) -> Reply {
-    let mut assembler = Assembler::new(Format::Gemini, framing, "find_tools", hold_text);
-    let (mut out, mut legs, mut exchanges) = (Vec::new(), Vec::new(), Vec::new());
-    for (i, body) in bodies.iter().enumerate() {
-        let mut ends: Vec<_> = cuts.iter().map(|cut| cut % (body.len() + 1)).collect();
-        ends.extend([0, body.len()]);
-        ends.sort_unstable();
-        for range in ends.windows(2) {
-            assembler.feed(&body[range[0]..range[1]], &mut out);
-        }
-        let leg = assembler.end_leg();
-        if !leg.searches.is_empty() {
-            exchanges.push(assembler.exchange(answers(&leg), vec!["x".to_owned()]));
-        }
-        legs.push(leg);
-        if i + 1 < bodies.len() {
-            assembler.next_leg();
-        }
-    }
-    assembler.close(&mut out);
-    let (text, calls) = assembler.visible();
-    let seen = (text.to_owned(), calls.to_vec());
-    Reply { out: String::from_utf8_lossy(&out).into_owned(), legs, exchanges, seen }
+    assembled::assemble(Format::Gemini, framing, hold_text, bodies, cuts)
 }
 
 fn assemble(framing: Framing, bodies: &[&str]) -> Reply {

@@ -11,7 +11,7 @@ use support::provider::Provider;
 use support::received::Received;
 use support::reply::Reply;
 use support::roster;
-use support::sidecar::{Builder, Sidecar};
+use support::sidecar::{Sidecar, over};
 
 const KIMI: &str = "/kimi/v1/chat/completions";
 const GEMINI: &str = "/gemini/v1beta/models/gemini-2.5-pro:generateContent";
@@ -20,10 +20,6 @@ const ALARM: &str = "Alarm, wakes somebody at clock time.";
 
 fn done() -> Provider {
     Provider::new().answer(|_| Reply::text("done")).start()
-}
-
-fn over(provider: &Provider) -> Builder {
-    Sidecar::over(provider).set("narrow.max_retrieved_tools", "3").set("narrow.sticky_need", "1")
 }
 
 /// Sends a chat and returns what reached the provider for it.

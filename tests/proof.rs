@@ -21,16 +21,12 @@ use support::provider::Provider;
 use support::received::Received;
 use support::reply::Reply;
 use support::roster;
-use support::sidecar::{Builder, Sidecar};
+use support::sidecar::{Sidecar, over};
 
 const KIMI: &str = "/kimi/v1/chat/completions";
 const GEMINI: &str = "/gemini/v1beta/models/gemini-2.5-pro";
 const WEATHER: &str = "Weather report: temperature, rain forecast.";
 const ALARM: &str = "Alarm, wakes somebody at clock time.";
-
-fn over(provider: &Provider) -> Builder {
-    Sidecar::over(provider).set("narrow.max_retrieved_tools", "3").set("narrow.sticky_need", "1")
-}
 
 /// The records of the admin port, once there are so many.
 fn records(sidecar: &Sidecar, count: usize) -> Vec<Decision> {

@@ -12,7 +12,7 @@ use support::provider::Provider;
 use support::received::{Received, list};
 use support::reply::Reply;
 use support::roster;
-use support::sidecar::{Builder, Sidecar};
+use support::sidecar::{Sidecar, over, play};
 
 const KIMI: &str = "/kimi/v1/chat/completions";
 const GEMINI: &str = "/gemini/v1beta/models/gemini-3-pro:generateContent";
@@ -20,16 +20,6 @@ const GEMINI_SSE: &str = "/gemini/v1beta/models/gemini-3-pro:streamGenerateConte
 const WEATHER: &str = "Weather report: temperature, rain forecast.";
 const ALARM: &str = "wakes somebody at a clock time with an alarm";
 const LOCK: &str = "locks the front door of the house";
-
-fn over(provider: &Provider) -> Builder {
-    Sidecar::over(provider).set("narrow.max_retrieved_tools", "3").set("narrow.sticky_need", "1")
-}
-
-fn play(replies: impl IntoIterator<Item = Reply>) -> (Provider, Sidecar) {
-    let provider = Provider::new().replies(replies).start();
-    let sidecar = over(&provider).start();
-    (provider, sidecar)
-}
 
 fn done() -> (Provider, Sidecar) {
     let provider = Provider::new().lenient().answer(|_| Reply::text("done")).start();

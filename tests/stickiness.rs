@@ -9,15 +9,11 @@ use support::provider::Provider;
 use support::received::list;
 use support::reply::Reply;
 use support::roster;
-use support::sidecar::{Builder, Sidecar};
+use support::sidecar::{Sidecar, over};
 
 const KIMI: &str = "/kimi/v1/chat/completions";
 const RAIN: &str = "Weather report: temperature, rain forecast";
 const PIZZA: &str = "Order pizza with toppings for delivery";
-
-fn over(provider: &Provider) -> Builder {
-    Sidecar::over(provider).set("narrow.max_retrieved_tools", "3").set("narrow.sticky_need", "1")
-}
 
 fn well() -> Provider {
     Provider::new().answer(|_| Reply::text("Well.")).start()

@@ -5,11 +5,12 @@
 use serde_json::{Value, json};
 
 use crate::find_tools::{calls, never_seen, says, text, then};
-use crate::narrowing::{KIMI, over};
+use crate::narrowing::KIMI;
 use crate::support::provider::Provider;
 use crate::support::received::{Received, list};
 use crate::support::reply::{Lines, Part, Reply};
 use crate::support::roster;
+use crate::support::sidecar::over;
 
 /// A deterministic number from what was asked: the same request is always answered alike.
 fn dice(seed: u64, request: &Received) -> u64 {

@@ -3,22 +3,16 @@
 
 use serde_json::{Value, json};
 
-use crate::narrowing::{DOOR, KIMI, ask, over};
+use crate::narrowing::{DOOR, KIMI, ask};
 use crate::support::client::Response;
 use crate::support::model;
 use crate::support::provider::Provider;
 use crate::support::received::{Received, list};
 use crate::support::reply::{Lines, Reply, UsageAt};
 use crate::support::roster;
-use crate::support::sidecar::Sidecar;
+use crate::support::sidecar::{over, play};
 
 pub const LOCK: &str = "locks the front door of the house";
-
-pub fn play(replies: impl IntoIterator<Item = Reply>) -> (Provider, Sidecar) {
-    let provider = Provider::new().replies(replies).start();
-    let sidecar = over(&provider).start();
-    (provider, sidecar)
-}
 
 pub fn lock() -> Value {
     json!({"value": "größe"})

@@ -9,15 +9,11 @@ use crate::support::provider::Provider;
 use crate::support::received::{Received, list};
 use crate::support::reply::Reply;
 use crate::support::roster;
-use crate::support::sidecar::{Builder, Sidecar};
+use crate::support::sidecar::over;
 
 pub const KIMI: &str = "/kimi/anthropic/v1/messages";
 /// Weather is retrieved; the model wants to lock a door.
 pub const DOOR: &str = "Weather report: temperature, rain forecast. want=17";
-
-pub fn over(provider: &Provider) -> Builder {
-    Sidecar::over(provider).set("narrow.max_retrieved_tools", "3").set("narrow.sticky_need", "1")
-}
 
 pub fn ask(stream: bool) -> Value {
     let mut body = roster::ask_anthropic(DOOR);

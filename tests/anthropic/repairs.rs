@@ -3,10 +3,11 @@
 
 use serde_json::{Value, json};
 
-use crate::find_tools::{LOCK, answers, calls, content, lock, never_seen, play, says, then};
-use crate::narrowing::{KIMI, ask, over};
+use crate::find_tools::{LOCK, answers, calls, content, lock, never_seen, says, then};
+use crate::narrowing::{KIMI, ask};
 use crate::support::provider::Provider;
 use crate::support::reply::Reply;
+use crate::support::sidecar::{over, play};
 
 fn thinking(stream: bool) -> Value {
     let mut body = ask(stream);

@@ -4,12 +4,14 @@
 
 use std::path::{Path, PathBuf};
 
-use packlight::wire::reply::{Call, Framing, Leg};
+use packlight::wire::reply::Framing;
 use packlight::wire::request::{Answer, Exchange, FindTools, Restored, Rewrite, Slot};
 use packlight::wire::view::{Role, ToolKind};
 use packlight::wire::{Assembler, Format};
 use proptest::prelude::*;
 use serde_json::Value;
+
+use crate::support::assembled::{self, Reply};
 
 const SAID: &str = r#"{"role":"assistant","content":[{"type":"thinking","thinking":"No such tool yet.","signature":"EqQB/one=="},{"type":"text","text":"Let me look. "},{"type":"tool_use","id":"toolu_01","name":"find_tools","input":{}}]}"#;
 
@@ -32,41 +34,8 @@ fn snapshot(name: &str, text: &str) {
     settings.bind(|| insta::assert_snapshot!(name, text));
 }
 
-/// One client's reply out of the legs' bodies.
-#[derive(Debug, PartialEq)]
-struct Reply {
-    out: String,
-    legs: Vec<Leg>,
-    exchanges: Vec<Exchange>,
-    seen: (String, Vec<Call>),
-}
-
 fn assemble(framing: Framing, hold_text: bool, bodies: &[&[u8]], cuts: &[usize]) -> Reply {
-    let mut assembler = Assembler::new(Format::Anthropic, framing, "find_tools", hold_text);
-    let (mut out, mut legs, mut exchanges) = (Vec::new(), Vec::new(), Vec::new());
-    for (at, body) in bodies.iter().enumerate() {
-        let mut ends: Vec<_> = cuts.iter().map(|cut| cut % (body.len() + 1)).collect();
-        ends.extend([0, body.len()]);
-        ends.sort_unstable();
-        for range in ends.windows(2) {
-            assembler.feed(&body[range[0]..range[1]], &mut out);
-        }
-        let leg = assembler.end_leg();
-        if !leg.searches.is_empty() {
-            let answer =
-                |id: &String| Answer { id: id.clone(), name: "find_tools".to_owned(), text: "found: x".to_owned() };
-            let answers = leg.searches.iter().map(|search| answer(&search.id)).collect();
-            exchanges.push(assembler.exchange(answers, vec!["x".to_owned()]));
-        }
-        legs.push(leg);
-        if at + 1 < bodies.len() {
-            assembler.next_leg();
-        }
-    }
-    assembler.close(&mut out);
-    let (text, calls) = assembler.visible();
-    let seen = (text.to_owned(), calls.to_vec());
-    Reply { out: String::from_utf8_lossy(&out).into_owned(), legs, exchanges, seen }
+    assembled::assemble(Format::Anthropic, framing, hold_text, bodies, cuts)
 }
 
 fn legs(text: &str) -> Vec<&[u8]> {

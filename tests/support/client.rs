@@ -4,9 +4,10 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::PATIENCE;
+use super::received::list;
 
 /// A response as it came.
 #[derive(Debug, Clone, Default)]
@@ -146,6 +147,41 @@ impl Exchange {
 }
 
 impl Response {
+    /// The message of an OpenAI reply, put together from its frames as a client would.
+    pub fn message(&self) -> Value {
+        if self.header("content-type").is_some_and(|kind| kind.starts_with("application/json")) {
+            return self.json()["choices"][0]["message"].clone();
+        }
+        let mut message = json!({"role": "assistant", "content": ""});
+        let mut calls: Vec<Value> = Vec::new();
+        for frame in self.frames() {
+            let delta = &frame["choices"][0]["delta"];
+            let text = message["content"].as_str().unwrap_or_default().to_owned();
+            message["content"] = (text + delta["content"].as_str().unwrap_or_default()).into();
+            if let Some(thought) = delta["reasoning_content"].as_str() {
+                let before = message["reasoning_content"].as_str().unwrap_or_default().to_owned();
+                message["reasoning_content"] = (before + thought).into();
+            }
+            for part in list(&delta["tool_calls"]) {
+                let index = usize::try_from(part["index"].as_u64().expect("an index")).expect("small");
+                assert!(index <= calls.len(), "a gap before index {index}");
+                if index == calls.len() {
+                    calls
+                        .push(json!({"id": part["id"], "type": "function", "function": {"name": "", "arguments": ""}}));
+                }
+                for key in ["name", "arguments"] {
+                    let before = calls[index]["function"][key].as_str().unwrap_or_default().to_owned();
+                    calls[index]["function"][key] =
+                        (before + part["function"][key].as_str().unwrap_or_default()).into();
+                }
+            }
+        }
+        if !calls.is_empty() {
+            message["tool_calls"] = calls.into();
+        }
+        message
+    }
+
     /// The first header of that name, in any case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(k, _)| k.eq_ignore_ascii_case(name)).map(|(_, v)| v.as_str())

@@ -28,6 +28,7 @@
 )]
 
 pub mod anthropic;
+pub mod assembled;
 pub mod cache;
 pub mod client;
 pub mod embeddings;

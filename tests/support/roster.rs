@@ -3,6 +3,8 @@
 
 use serde_json::{Value, json};
 
+use super::received::list;
+
 /// Name and description. A message that shares words with one finds it.
 pub const TOOLS: [(&str, &str); 20] = [
     ("send_email", "Sends an email message to recipients through the mailbox"),
@@ -94,4 +96,16 @@ pub fn ask_anthropic(text: &str) -> Value {
         "messages": [{"role": "user", "content": text}],
         "tools": anthropic(),
     })
+}
+
+/// The next OpenAI request of an agent: the reply's message, a result for each of its calls, and more messages.
+pub fn then(body: &Value, reply: &Value, more: &[Value]) -> Value {
+    let mut body = body.clone();
+    let messages = body["messages"].as_array_mut().expect("messages");
+    messages.push(reply.clone());
+    for call in list(&reply["tool_calls"]) {
+        messages.push(json!({"role": "tool", "tool_call_id": call["id"], "content": "it is done"}));
+    }
+    messages.extend_from_slice(more);
+    body
 }

@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use super::client::{self, Exchange, Response};
 use super::provider::Provider;
+use super::reply::Reply;
 use super::{PATIENCE, eventually};
 
 /// A configuration in the making.
@@ -146,6 +147,18 @@ impl Builder {
         }
         text + &self.upstreams + &self.tail
     }
+}
+
+/// [`Sidecar::over`], narrowing the tests' roster: three tools are retrieved, and a block that holds the best is kept.
+pub fn over(provider: &Provider) -> Builder {
+    Sidecar::over(provider).set("narrow.max_retrieved_tools", "3").set("narrow.sticky_need", "1")
+}
+
+/// The sidecar before a provider that plays this script.
+pub fn play(replies: impl IntoIterator<Item = Reply>) -> (Provider, Sidecar) {
+    let provider = Provider::new().replies(replies).start();
+    let sidecar = over(&provider).start();
+    (provider, sidecar)
 }
 
 impl Sidecar {
