@@ -121,6 +121,8 @@ pub struct Outcome {
     pub roster: usize,
     /// The same, as they were read.
     pub tools: Option<Arc<Roster>>,
+    /// Those of them that a request in full gets, where the provider takes fewer than a catalog has.
+    pub fitting: Option<Arc<[usize]>>,
     /// Names that the model was sent, or in shadow would have been, `find_tools` not counted; empty unless chosen.
     pub bound: Vec<String>,
     /// The same as a block, and whether `find_tools` stands in it.
@@ -189,13 +191,21 @@ impl Outcome {
 
     /// How many of the agent's tools the model saw.
     pub fn bound_count(&self) -> usize {
-        if self.action == Action::Narrowed { self.bound.len() } else { self.roster }
+        match (&self.fitting, self.action) {
+            (_, Action::Narrowed) => self.bound.len(),
+            (Some(fitting), _) => fitting.len(),
+            (None, _) => self.roster,
+        }
     }
 
     /// Brings the sizes of roster and block up to what is known of them now.
     pub fn measure(&mut self) {
         let Some(roster) = &self.tools else { return };
-        self.roster_tokens = roster.sizes().all_tokens();
+        self.roster_tokens = match &self.fitting {
+            // What could not have been sent was not saved.
+            Some(fitting) => fitting.iter().map(|tool| roster.sizes().tokens(*tool)).sum(),
+            None => roster.sizes().all_tokens(),
+        };
         let Some(block) = &self.block else { return };
         let find_tools = if self.searchable { roster.sizes().find_tools().1 } else { 0 };
         self.bound_tokens = block.tools().map(|tool| roster.sizes().tokens(tool)).sum::<u64>() + find_tools;
@@ -350,7 +360,7 @@ mod tests {
 
     fn block() -> Block {
         let policy = test_policy();
-        Block::begin(&Roster::new(&[], "", &policy, &|_| Facts::default()), &policy, &Selection::default())
+        Block::begin(&Roster::new(&[], &policy, &|_| Facts::default()), &policy, &Selection::default())
     }
 
     #[test]

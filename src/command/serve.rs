@@ -77,5 +77,14 @@ fn summary(config: &Config) -> String {
             narrow.deadline.as_millis(),
         );
     }
+    for catalog in &config.catalogs {
+        let (name, tools, path) = (&catalog.name, catalog.listing.len(), catalog.path.display());
+        let _ = writeln!(text, "  x-packlight-catalog: {name}  {tools} tools of {path}");
+        let small = config.upstreams.iter().filter(|upstream| upstream.max_tools < tools);
+        for upstream in small {
+            let (upstream, most) = (&upstream.name, upstream.max_tools);
+            let _ = writeln!(text, "    {upstream} takes {most}: where all would be sent, what fits is");
+        }
+    }
     text
 }

@@ -4,6 +4,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
+use super::catalogs;
 use super::embeddings::Embeddings;
 use super::narrow::Narrow;
 use super::prices;
@@ -53,11 +54,12 @@ impl Config {
         let store = Store::read(root.section("store"));
         let log = Log::read(root.section("log"));
         let prices = prices::read(root.named("prices"));
+        let catalogs = catalogs::read(root.named("catalogs"));
         root.finish();
 
         problems.extend(reader.into_problems());
         if problems.is_empty() {
-            return Ok(Self { server, upstreams, narrow, embeddings, store, log, prices });
+            return Ok(Self { server, upstreams, narrow, embeddings, store, log, prices, catalogs });
         }
         problem::sort(&mut problems);
         Err(problems)

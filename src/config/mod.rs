@@ -3,6 +3,7 @@
 //! handles, NOT the policy of a turn: the floors below own their settings, and `proxy/app.rs` fills them from here.
 
 pub mod catalog;
+pub mod catalogs;
 pub mod embeddings;
 pub mod load;
 pub mod narrow;
@@ -18,6 +19,7 @@ pub mod upstream;
 use std::path::PathBuf;
 
 use crate::cost::prices::Prices;
+use catalogs::ToolFile;
 use embeddings::Embeddings;
 use narrow::Narrow;
 use secret::Secret;
@@ -37,6 +39,8 @@ pub struct Config {
     pub log: Log,
     /// What tokens cost: the file's before the built-in table.
     pub prices: Prices,
+    /// Tools that requests may refer to, by name.
+    pub catalogs: Vec<ToolFile>,
 }
 
 /// Where vectors and hidden exchanges are kept.
@@ -77,6 +81,7 @@ impl Default for Config {
             store: Store::default(),
             log: Log::default(),
             prices: Prices::default(),
+            catalogs: Vec::new(),
         }
     }
 }

@@ -20,7 +20,8 @@ use crate::turn::policy::{Directory, Order, Policy, Stability};
 use crate::turn::roster::Roster;
 use crate::turn::transcript::Transcript;
 use crate::wire::Format;
-use crate::wire::json::{Object, elements};
+use crate::wire::json::Object;
+use crate::wire::listing::entry::{Entry, entries};
 use crate::wire::view::{ToolKind, ToolView};
 
 /// A roster to measure on.
@@ -65,21 +66,13 @@ impl Tools {
     pub fn read(path: &Path, overlay: &Catalog) -> Result<Self, Problem> {
         let text = text(path)?;
         let refused = |why: String| Problem::Catalog { path: path.to_owned(), why };
-        let root: &RawValue = serde_json::from_str(text.trim_start_matches('\u{feff}'))
-            .map_err(|error| refused(format!("not JSON: {error}")))?;
-        let listed =
-            Object::of(root).and_then(|root| root.find("tools").or_else(|| root.find("result"))).unwrap_or(root);
-        let listed = Object::of(listed).and_then(|result| result.find("tools")).unwrap_or(listed);
-        let mut views = Vec::new();
-        for entry in
-            elements(listed).ok_or_else(|| refused("neither an array of tools nor an object with `tools`".into()))?
-        {
-            read_entry(entry, &mut views);
-        }
+        let entries = entries(&text).map_err(|error| refused(error.to_string()))?;
+        // Built-ins are not ranked.
+        let views: Vec<ToolView<'_>> = entries.into_iter().flatten().map(view).collect();
         if views.is_empty() {
             return Err(refused("no tool in it that can be read".into()));
         }
-        let roster = Roster::new(&views, "", &policy(), &|name| overlay.facts(name, false));
+        let roster = Roster::new(&views, &policy(), &|name| overlay.facts(name, false));
         Ok(Self {
             names: views.iter().map(|view| view.name.to_string()).collect(),
             documents: roster.documents().clone(),
@@ -149,24 +142,15 @@ fn case(text: &str, ignore: &[String]) -> Result<Case, String> {
     Ok(Case { id, lang, dialogue, expect, tags, catalog, pair })
 }
 
-/// One entry of a roster, or the declarations of one of Gemini's `Tool` objects. Built-ins are not ranked.
-fn read_entry<'a>(entry: &'a RawValue, views: &mut Vec<ToolView<'a>>) {
-    let Some(object) = Object::of(entry) else { return };
-    if let Some(declarations) = object.either("functionDeclarations", "function_declarations").and_then(elements) {
-        declarations.into_iter().for_each(|declaration| read_entry(declaration, views));
-        return;
-    }
-    let tool = object.find("function").and_then(Object::of).unwrap_or(object);
-    let Some(name) = tool.text("name") else { return };
-    let schema = ["parameters", "input_schema", "inputSchema", "parametersJsonSchema", "parameters_json_schema"];
-    views.push(ToolView {
+fn view(entry: Entry<'_>) -> ToolView<'_> {
+    ToolView {
         kind: ToolKind::Function,
-        name,
-        description: tool.text("description").unwrap_or(Cow::Borrowed("")),
-        parameters: schema.iter().find_map(|key| tool.find(key)).map(RawValue::get),
-        span: 0..0,
+        name: entry.name,
+        description: entry.description,
+        parameters: entry.parameters.map(|schema| Cow::Borrowed(schema.get())),
+        text: Cow::Borrowed(entry.text),
         group: 0,
-    });
+    }
 }
 
 /// Nothing of it changes what is ranked.

@@ -6,6 +6,7 @@ use prometheus::Registry;
 
 use super::admin::Status;
 use super::binding::Bindings;
+use super::catalogs::Catalogs;
 use super::choose::Chooser;
 use super::counting::Counting;
 use super::history::History;
@@ -59,6 +60,7 @@ pub struct App {
     pub log_text: bool,
     pub log_vectors: bool,
     pub ledger: Ledger,
+    pub catalogs: Catalogs,
 }
 
 impl App {
@@ -76,6 +78,8 @@ impl App {
         let most =
             routes.iter().map(|route| (route.upstream.name.clone(), route.policy.max_retrieved_tools.most())).collect();
         routes.iter().filter_map(|route| route.learnt.as_ref()).for_each(|learnt| learnt.watch(&shutdown));
+        let catalogs = Catalogs::new(&config.catalogs);
+        catalogs.watch(&shutdown);
         Ok(Self {
             upstreams: Upstreams::new(&config.upstreams, shutdown.clone())?,
             routes,
@@ -91,6 +95,7 @@ impl App {
             shutdown,
             log_text: config.log.text,
             log_vectors: config.log.vectors,
+            catalogs,
         })
     }
 

@@ -14,6 +14,7 @@ use super::history::{self, History};
 use super::learnt::Learnt;
 use super::recall::Remembered;
 use super::route::Route;
+use super::sent::Sent;
 use crate::embed::{self, Embeddings, Space};
 use crate::retrieval::embedder::EmbedError;
 use crate::retrieval::prior;
@@ -27,7 +28,7 @@ use crate::turn::selection::Selection;
 use crate::turn::transcript::Transcript;
 use crate::turn::{append, dispatch};
 use crate::wire::request::Place;
-use crate::wire::view::{ChatView, Choice, ToolKind};
+use crate::wire::view::{ChatView, Choice, ToolKind, ToolView};
 
 /// Bytes of rosters remembered, roughly; one is some 30 KB for 44 tools.
 const ROSTERS: u64 = 32 << 20;
@@ -121,17 +122,20 @@ impl Chooser {
         &self.embeddings
     }
 
-    /// The roster of a request, read once per distinct `tools` value. `body`: the text that `view` was read from.
-    pub fn roster(&self, route: &Route, view: &ChatView<'_>, body: &str) -> Arc<Roster> {
+    /// The roster of a request, read once per distinct `tools` value, and of a catalog once per version. `view`: of what
+    /// was sent.
+    pub fn roster(&self, route: &Route, view: &ChatView<'_>, sent: &Sent) -> Arc<Roster> {
         let mut hash = Xxh3::with_seed(self.seed);
         route.upstream.name.hash(&mut hash);
-        body.get(view.layout.tools.clone()).unwrap_or_default().hash(&mut hash);
-        for tool in view.tools.iter().filter(|tool| tool.kind == ToolKind::Placed) {
-            body.get(tool.span.clone()).unwrap_or_default().hash(&mut hash);
+        sent.text().get(view.layout.tools.clone()).unwrap_or_default().hash(&mut hash);
+        sent.catalog().map(|catalog| catalog.digest()).hash(&mut hash);
+        // Pinned ones behind a catalog's are made up from the transcript.
+        let apart = |tool: &&ToolView<'_>| matches!(tool.kind, ToolKind::Placed | ToolKind::Pinned);
+        for tool in view.tools.iter().filter(apart) {
+            tool.text.hash(&mut hash);
         }
-        self.rosters.get_with(hash.digest128(), || {
-            Arc::new(Roster::new(&view.tools, body, &route.policy, &|name| route.facts(name)))
-        })
+        self.rosters
+            .get_with(hash.digest128(), || Arc::new(Roster::new(&view.tools, &route.policy, &|name| route.facts(name))))
     }
 
     /// The block of this transcript.
@@ -368,7 +372,7 @@ fn is_named(roster: &Roster, named: &[usize], tool: usize) -> bool {
 }
 
 /// Names that this one request wants bound.
-fn wishes<'w>(asked: &'w Asked, choice: &'w Choice<'_>) -> impl Iterator<Item = &'w str> {
+pub fn wishes<'w>(asked: &'w Asked, choice: &'w Choice<'_>) -> impl Iterator<Item = &'w str> {
     let chosen: &[std::borrow::Cow<'_, str>] = match choice {
         Choice::Only(names) => names,
         Choice::Auto | Choice::None | Choice::Required => &[],

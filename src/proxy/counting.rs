@@ -39,9 +39,9 @@ pub struct Asking<'a> {
     pub path: &'a str,
     pub head: &'a Head,
     pub model: &'a str,
-    /// Identity of the roster, and its `tools` as they were sent.
+    /// Identity of the roster, and its `tools` as they are sent in full.
     pub roster: u64,
-    pub tools: &'a str,
+    pub tools: &'a (dyn Fn() -> String + Sync),
 }
 
 impl Default for Counting {
@@ -58,17 +58,19 @@ impl Counting {
 
     /// Asks, if that is wanted and nobody has. Never waits: the answer is for later requests' records.
     pub fn ask(&self, app: &Arc<App>, asking: &Asking<'_>) {
-        if !asking.route.upstream.count_tokens || asking.tools.is_empty() {
+        if !asking.route.upstream.count_tokens {
             return;
         }
         let key = (asking.roster, asking.model.to_owned());
         if self.counts.contains_key(&key) {
             return;
         }
-        self.counts.insert(key.clone(), None);
-        let Some((path, body)) = count::question(asking.format, asking.path, asking.model, asking.tools) else {
+        let tools = (asking.tools)();
+        if tools.is_empty() {
             return;
-        };
+        }
+        self.counts.insert(key.clone(), None);
+        let Some((path, body)) = count::question(asking.format, asking.path, asking.model, &tools) else { return };
         let (app, route) = (app.clone(), asking.route.clone());
         let head = asking.head.for_body(body.len()).for_reading();
         let asked = app.clone();

@@ -205,15 +205,15 @@ mod tests {
     fn a_rosters_tools_are_told_once_in_every_file() {
         let folder = tempfile::tempdir().expect("a folder");
         let mut log = Log::open(&folder.path().join("decisions.jsonl"), 3000).expect("a file");
-        let tool = |name: &'static str| ToolView {
+        let tool = |name: &'static str, text: &'static str| ToolView {
             kind: ToolKind::Function,
             name: name.into(),
             description: "".into(),
             parameters: None,
-            span: 0..4,
+            text: text.into(),
             group: 0,
         };
-        let roster = |body| Arc::new(Roster::new(&[tool("a")], body, &test_policy(), &|_| Facts::default()));
+        let roster = |text| Arc::new(Roster::new(&[tool("a", text)], &test_policy(), &|_| Facts::default()));
         let rosters = [roster("aaaa"), roster("bbbb")];
         for n in 0..12 {
             log.record((Decision::default(), rosters.get(n % 2).cloned())).expect("written");

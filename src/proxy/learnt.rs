@@ -3,14 +3,11 @@
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
 
+use super::look::{self, Look, Seen};
 use super::shutdown::Shutdown;
 use crate::config::narrow::HeadFile;
 use crate::retrieval::head::Head;
-
-/// How often a file is looked at.
-const LOOK: Duration = Duration::from_secs(2);
 
 /// The head of an upstream.
 #[derive(Debug)]
@@ -22,15 +19,14 @@ pub struct Learnt {
 #[derive(Debug)]
 struct Now {
     head: Arc<Head>,
-    /// When the file was written and how long it was, at the last look.
-    seen: Option<(SystemTime, u64)>,
+    seen: Seen,
     /// The embedder that it does not fit, once that has been said.
     told: Option<String>,
 }
 
 impl Learnt {
     pub fn new(file: &HeadFile) -> Self {
-        let now = Now { head: Arc::clone(&file.head), seen: None, told: None };
+        let now = Now { head: Arc::clone(&file.head), seen: Seen::default(), told: None };
         Self { path: file.path.clone(), now: Mutex::new(now) }
     }
 
@@ -59,29 +55,18 @@ impl Learnt {
 
     /// Looks at the file until shutdown.
     pub fn watch(self: &Arc<Self>, shutdown: &Shutdown) {
-        let (learnt, ended) = (Arc::clone(self), shutdown.clone());
-        shutdown.spawn(async move {
-            loop {
-                tokio::select! {
-                    () = ended.begun() => return,
-                    () = tokio::time::sleep(LOOK) => {}
-                }
-                let learnt = Arc::clone(&learnt);
-                let looked = tokio::task::spawn_blocking(move || learnt.look()).await;
-                debug_assert!(looked.is_ok(), "looking does not panic");
-            }
-        });
+        look::keep_looking(self, shutdown);
     }
+}
 
-    /// Reads the file if it changed. A file that is gone or no head leaves what there is. Blocking.
+impl Look for Learnt {
+    /// A file that is gone or no head leaves what there is.
     fn look(&self) {
-        let file = std::fs::metadata(&self.path).and_then(|file| Ok((file.modified()?, file.len())));
-        let Ok(seen) = file else { return };
-        let known = {
+        let changed = {
             let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
-            now.seen.replace(seen)
+            now.seen.changed(&self.path)
         };
-        if known == Some(seen) {
+        if !changed {
             return;
         }
         match HeadFile::read(&self.path) {

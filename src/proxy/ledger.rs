@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use bytes::Bytes;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::journal::Journal;
+use super::sent::Sent;
 use crate::cost::cache::Segment;
 use crate::cost::correction::Corrections;
 use crate::cost::prices::{Billed, Prices};
@@ -42,10 +42,10 @@ const TEXTS: usize = 1 << 14;
 
 /// A request's texts, to be counted.
 pub struct Measure {
-    pub body: Bytes,
+    pub sent: Sent,
     pub roster: Arc<Roster>,
-    /// Where its tools stand in the body; empty: they are counted already.
-    pub tools: Vec<Range<usize>>,
+    /// Are its tools to be counted, too? Else they are already.
+    pub tools: bool,
     pub find_tools_name: String,
     /// System prompt and messages.
     pub history: Vec<Range<usize>>,
@@ -53,9 +53,9 @@ pub struct Measure {
 }
 
 impl Measure {
-    /// What must be counted of a request. `body`: what `view` was read from.
+    /// What must be counted of a request. `view`: of it.
     pub fn of(
-        body: &Bytes,
+        sent: &Sent,
         view: &ChatView<'_>,
         roster: &Arc<Roster>,
         policy: &Policy,
@@ -63,7 +63,7 @@ impl Measure {
     ) -> Self {
         // The system prompts are borrowed from the body, so their places are known.
         let place = |system: &&str| {
-            let start = (system.as_ptr() as usize).saturating_sub(body.as_ptr() as usize);
+            let start = (system.as_ptr() as usize).saturating_sub(sent.text().as_ptr() as usize);
             start..start + system.len()
         };
         // OpenAI's stand among the messages, too.
@@ -72,9 +72,9 @@ impl Measure {
         let messages = view.messages.iter().map(|message| message.span.clone());
         let claimed = !view.tools.is_empty() && roster.sizes().claim();
         Self {
-            body: body.clone(),
+            sent: sent.clone(),
             roster: roster.clone(),
-            tools: if claimed { view.tools.iter().map(|tool| tool.span.clone()).collect() } else { Vec::new() },
+            tools: claimed,
             find_tools_name: policy.find_tools_name.clone(),
             history: system.chain(messages).collect(),
             counted,
@@ -145,8 +145,8 @@ impl Ledger {
 
     /// Has a request's texts counted, if there is room for its body. Never waits.
     pub fn measure(&self, measure: Measure) {
-        let bytes = measure.body.len();
-        let roster = (!measure.tools.is_empty()).then(|| measure.roster.clone());
+        let bytes = measure.sent.len();
+        let roster = measure.tools.then(|| measure.roster.clone());
         let full = self.bodies.fetch_add(bytes, Ordering::Relaxed) + bytes > BODIES;
         if full || !self.enter(Entry::Measure(Box::new(measure))) {
             self.bodies.fetch_sub(bytes, Ordering::Relaxed);
@@ -228,7 +228,7 @@ impl Clerk {
             match entry {
                 Entry::Measure(measure) => {
                     self.measure(&measure);
-                    self.bodies.fetch_sub(measure.body.len(), Ordering::Relaxed);
+                    self.bodies.fetch_sub(measure.sent.len(), Ordering::Relaxed);
                 }
                 Entry::Outcome(outcome) => self.record(*outcome),
             }
@@ -237,12 +237,12 @@ impl Clerk {
     }
 
     fn measure(&mut self, measure: &Measure) {
-        let body = std::str::from_utf8(&measure.body).unwrap_or_default();
-        if !measure.tools.is_empty() {
+        let body = measure.sent.text();
+        if let Some(view) = measure.tools.then(|| measure.sent.view().ok()).flatten() {
             let texts = &mut self.texts;
             let count = |hash, text: &str| counted(texts, hash, text);
             let find_tools = search::written(&measure.find_tools_name, measure.roster.directory());
-            measure.roster.sizes().count(body, &measure.tools, &find_tools, count);
+            measure.roster.sizes().count(view.tools.iter().map(|tool| &*tool.text), &find_tools, count);
         }
         let history = measure.history.iter().map(|span| {
             let text = body.get(span.clone()).unwrap_or_default();
@@ -284,7 +284,10 @@ impl Clerk {
         let (roster, history) = (outcome.tools.as_ref()?, outcome.history.get()?);
         let block = outcome.block.as_ref().filter(|_| outcome.chose() && outcome.status == 200)?;
         let segment = |tool| Segment { hash: roster.sizes().content(tool), tokens: roster.sizes().tokens(tool) };
-        let full: Vec<Segment> = (0..roster.len()).map(segment).collect();
+        let full: Vec<Segment> = match &outcome.fitting {
+            Some(fitting) => fitting.iter().copied().map(segment).collect(),
+            None => (0..roster.len()).map(segment).collect(),
+        };
         let narrow = block.slots().into_iter().filter_map(|slot| match slot {
             Slot::Roster(tool) => Some(segment(tool)),
             Slot::FindTools => {

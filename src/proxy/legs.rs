@@ -18,6 +18,7 @@ use super::record::{self, Recorder};
 use super::relay;
 use super::respond::{self, Trouble};
 use super::route::Route;
+use super::sent::Sent;
 use super::source::{self, Source};
 use super::upstream::{SendError, Target};
 use crate::outcome::Action;
@@ -42,14 +43,8 @@ const SMALLEST_CAP: u64 = 64;
 pub struct Narrowing {
     pub app: Arc<App>,
     pub route: Arc<Route>,
-    pub format: Format,
     pub head: Head,
-    /// Below the upstream's prefix, with query.
-    pub path: String,
-    /// The agent's own JSON, decoded. Valid UTF-8.
-    pub body: Bytes,
-    /// The same as it came.
-    pub own: Bytes,
+    pub sent: Sent,
     pub asked: Asked,
     pub chosen: Chosen,
     /// `None`: the model may not search (`max_discovery_legs = 0`).
@@ -77,27 +72,31 @@ pub enum Kind {
 }
 
 impl Narrowing {
-    /// The body of a leg. `view` must be of `self.body`. `used`: completion tokens of the legs before.
+    /// The body of a leg. `view` must be of `self.sent`. `used`: completion tokens of the legs before.
     pub fn rewritten(&self, view: &ChatView<'_>, kind: Kind, used: u64) -> Bytes {
-        let text = std::str::from_utf8(&self.body).unwrap_or_default();
         let find_tools = self.find_tools.as_ref().filter(|_| kind == Kind::Searching);
         // The last leg's top level changes anyway: nothing is declared in its conversation.
         let gathered = kind == Kind::Last;
         let own: &Block = &self.chosen.block;
-        let block: Vec<Slot> = if gathered { own.gathered() } else { own.slots() };
-        let forget = kind == Kind::Last && self.format.last_leg_forgets();
+        let declared = if gathered || self.chosen.binding == Binding::Dispatch { &[] } else { own.declared() };
+        let mut block: Vec<Slot> = if gathered { own.gathered() } else { own.slots() };
+        if view.layout.lent.is_some() && find_tools.is_none() && declared.is_empty() && own.count() == 0 {
+            // Rather all tools than none, which would be none of the agent's bytes.
+            block = self.sent.whole(view).map(Slot::Roster).collect();
+        }
+        let forget = kind == Kind::Last && self.sent.format.last_leg_forgets();
         let cap = view.layout.max_tokens.as_ref().map(|(_, cap)| *cap).filter(|_| used > 0);
         let call_tool = self.call_tool(&block);
         let rewrite = Rewrite {
             block: &block,
             dispatch: call_tool.as_ref(),
             find_tools,
-            declared: if gathered || self.chosen.binding == Binding::Dispatch { &[] } else { own.declared() },
+            declared,
             restored: if forget { &[] } else { &self.remembered.restored },
             appended: if forget { &[] } else { &self.appended },
             max_tokens: cap.map(|cap| cap.saturating_sub(used).max(SMALLEST_CAP.min(cap))),
         };
-        Bytes::from(self.format.rewrite(text, view, &rewrite))
+        Bytes::from(self.sent.format.rewrite(self.sent.text(), view, &rewrite))
     }
 
     /// `call_tool` beside this block; `None`: the binding has none.
@@ -108,7 +107,7 @@ impl Narrowing {
     /// What assembles the reply.
     pub fn assembler(&self, framing: Framing) -> Assembler {
         let name = self.find_tools.as_ref().map(|tool| tool.name.as_str()).unwrap_or_default();
-        let assembler = Assembler::new(self.format, framing, name, self.hold_text);
+        let assembler = Assembler::new(self.sent.format, framing, name, self.hold_text);
         match self.call_tool(&self.chosen.block.slots()) {
             Some(dispatch) => assembler.dispatching(Arc::new(dispatch)),
             None => assembler,
@@ -117,7 +116,7 @@ impl Narrowing {
 
     /// Chooses with another binding; the first leg's body. Costs no embedding: what each turn selects is known.
     pub async fn rebound(&mut self, binding: Binding) -> Option<Bytes> {
-        let view = self.format.view(&self.body, &self.path).ok()?;
+        let view = self.sent.view().ok()?;
         let transcript = Transcript::of(&view, &self.route.policy.query_ignore);
         let (chooser, roster) = (&self.app.chooser, self.chosen.roster.clone());
         let remembered = &self.remembered;
@@ -139,7 +138,7 @@ impl Narrowing {
     ) -> Result<Source, Failure> {
         loop {
             recorder.sending();
-            let body = match self.format.view(&self.body, &self.path) {
+            let body = match self.sent.view() {
                 Ok(view) => self.rewritten(&view, kind, recorder.outcome.usage.completion),
                 // It was readable when the request came, so it is now.
                 Err(error) => return Err(Failure::Unsent(SendError::Path(error.to_string()))),
@@ -162,15 +161,15 @@ impl Narrowing {
     /// The body as the provider takes it.
     fn mended(&self, body: Bytes) -> Bytes {
         let text = std::str::from_utf8(&body).ok().filter(|_| self.mends);
-        text.and_then(|text| self.format.mended(text)).map_or_else(|| body.clone(), Bytes::from)
+        text.and_then(|text| self.sent.format.mended(text)).map_or_else(|| body.clone(), Bytes::from)
     }
 
     /// How a reply is cut into pieces. One whose type is not known is what the agent asked for: left unread it could
     /// show the agent a search.
     pub fn framing(&self, reply: &Response<Incoming>) -> Framing {
-        source::framing(reply, &self.path).unwrap_or(match (self.stream, self.format) {
+        source::framing(reply, &self.sent.path).unwrap_or(match (self.stream, self.sent.format) {
             (false, _) => Framing::Whole,
-            (true, Format::Gemini) if !self.path.contains("alt=sse") => Framing::Array,
+            (true, Format::Gemini) if !self.sent.path.contains("alt=sse") => Framing::Array,
             (true, _) => Framing::Sse,
         })
     }
@@ -182,7 +181,7 @@ impl Narrowing {
     }
 
     pub fn target(&self) -> Target<'_> {
-        Target { upstream: &self.route.upstream, path: &self.path }
+        Target { upstream: &self.route.upstream, path: &self.sent.path }
     }
 
     /// Answers the searches of a leg; what is found is bound from now on. `over`: no search may follow.
@@ -231,10 +230,10 @@ impl Narrowing {
 
     /// What the model is told of what was found.
     fn told(&self, tools: &[usize], over: bool) -> String {
-        let view = (self.chosen.binding == Binding::Dispatch).then(|| self.format.view(&self.body, &self.path));
+        let view = (self.chosen.binding == Binding::Dispatch).then(|| self.sent.view());
         let Some(Ok(view)) = view else { return search::found(&self.chosen.roster, tools, over) };
         let found = tools.iter().filter_map(|tool| view.tools.get(*tool));
-        let found = found.map(|tool| (&*tool.name, &*tool.description, tool.parameters.unwrap_or("{}")));
+        let found = found.map(|tool| (&*tool.name, &*tool.description, tool.parameters.as_deref().unwrap_or("{}")));
         search::described(dispatch::CALL_TOOL, &found.collect::<Vec<_>>(), over)
     }
 
@@ -271,12 +270,8 @@ impl Narrowing {
         if self.appended.is_empty() || (text.trim().is_empty() && calls.is_empty()) {
             return;
         }
-        let (Ok(view), Some(value)) = (self.format.view(&self.body, &self.path), memory::written(&self.appended))
-        else {
-            return;
-        };
-        let body = std::str::from_utf8(&self.body).unwrap_or_default();
-        let digest = memory::digest(&view, body, text, calls);
+        let (Ok(view), Some(value)) = (self.sent.view(), memory::written(&self.appended)) else { return };
+        let digest = memory::digest(&view, self.sent.text(), text, calls);
         self.note().await;
         self.app.store.put_field(Op::StashPut, &recall::stash(&self.conversation), &digest, value, STASH_LIFE).await;
     }
@@ -307,8 +302,8 @@ impl Failure {
                 recorder.outcome.action = Action::Full;
                 recorder.outcome.reason = Bypass::Refused.label();
                 recorder.sending();
-                let own = Body::whole(narrowing.own.clone());
-                narrowing.app.upstreams.send(narrowing.target(), narrowing.head.clone(), own).await
+                let (head, own) = narrowing.sent.own(&narrowing.head);
+                narrowing.app.upstreams.send(narrowing.target(), head, Body::whole(own)).await
             }
             Self::Refused(reply) => Ok(reply),
             Self::Unsent(error) => Err(error),
@@ -320,7 +315,7 @@ impl Failure {
             }
             Err(error) => {
                 recorder.replied(0);
-                respond::trouble(&narrowing.path, &Trouble::unreachable(&narrowing.route.upstream, &error))
+                respond::trouble(&narrowing.sent.path, &Trouble::unreachable(&narrowing.route.upstream, &error))
             }
         };
         record::marked(reply, &recorder.outcome)

@@ -9,6 +9,7 @@ use super::body::Body;
 use super::upstream::SendError;
 use crate::config::upstream::Upstream;
 use crate::wire::Format;
+use crate::wire::lent::LendError;
 
 /// What the agent is told.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -21,6 +22,23 @@ pub enum Trouble {
     Connect,
     #[error("packlight: the request's body broke off")]
     Body,
+    #[error("packlight: x-packlight-catalog names no catalog: {}", there_are(known))]
+    UnknownCatalog { known: Vec<String> },
+    #[error("packlight: the request cannot be given the tools of its catalog: {0}")]
+    NoRoom(#[from] LendError),
+    #[error("packlight: the request is longer than server.max_body, so it cannot be given the tools of its catalog")]
+    TooLong,
+    #[error(
+        "packlight: the content encoding of the request is not known, so it cannot be given the tools of its catalog"
+    )]
+    Encoding,
+}
+
+fn there_are(catalogs: &[String]) -> String {
+    match catalogs {
+        [] => "none is configured ([catalogs.NAME])".to_owned(),
+        some => format!("there are {}", some.join(", ")),
+    }
 }
 
 /// How the caller's SDK reads an error.
@@ -40,12 +58,14 @@ impl Trouble {
         Self::Unreachable { name: upstream.name.clone(), url: upstream.url.to_string(), why: error.to_string() }
     }
 
-    fn status(&self) -> StatusCode {
+    pub fn status(&self) -> StatusCode {
         match self {
             Self::UnknownPrefix { .. } => StatusCode::NOT_FOUND,
             Self::Unreachable { .. } => StatusCode::BAD_GATEWAY,
             Self::Connect => StatusCode::METHOD_NOT_ALLOWED,
-            Self::Body => StatusCode::BAD_REQUEST,
+            Self::Body | Self::UnknownCatalog { .. } | Self::NoRoom(_) => StatusCode::BAD_REQUEST,
+            Self::TooLong => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Encoding => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         }
     }
 
@@ -56,6 +76,8 @@ impl Trouble {
             Self::Unreachable { .. } => "upstream_unreachable",
             Self::Connect => "method_not_allowed",
             Self::Body => "incomplete_body",
+            Self::UnknownCatalog { .. } => "unknown_catalog",
+            Self::NoRoom(_) | Self::TooLong | Self::Encoding => "catalog_unusable",
         }
     }
 
@@ -64,7 +86,8 @@ impl Trouble {
         match self {
             Self::UnknownPrefix { .. } => "not_found_error",
             Self::Unreachable { .. } => "api_error",
-            Self::Connect | Self::Body => "invalid_request_error",
+            Self::Connect | Self::Body | Self::UnknownCatalog { .. } => "invalid_request_error",
+            Self::NoRoom(_) | Self::TooLong | Self::Encoding => "invalid_request_error",
         }
     }
 
@@ -73,7 +96,8 @@ impl Trouble {
         match self {
             Self::UnknownPrefix { .. } => "NOT_FOUND",
             Self::Unreachable { .. } => "UNAVAILABLE",
-            Self::Connect | Self::Body => "INVALID_ARGUMENT",
+            Self::Connect | Self::Body | Self::UnknownCatalog { .. } => "INVALID_ARGUMENT",
+            Self::NoRoom(_) | Self::TooLong | Self::Encoding => "INVALID_ARGUMENT",
         }
     }
 }

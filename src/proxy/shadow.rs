@@ -3,26 +3,21 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use tokio::sync::oneshot;
 
 use super::app::App;
 use super::choose::{Chosen, Request};
 use super::recall::Remembered;
 use super::route::Route;
+use super::sent::Sent;
 use crate::turn::bypass::Bypass;
 use crate::turn::policy::{Asked, Binding};
 use crate::turn::roster::Roster;
 use crate::turn::transcript::Transcript;
-use crate::wire::Format;
 
 /// A request that is watched: all that choosing needs.
 pub struct Shadow {
-    pub format: Format,
-    /// Below the upstream's prefix, with query.
-    pub path: String,
-    /// The agent's JSON, decoded.
-    pub body: Bytes,
+    pub sent: Sent,
     pub roster: Arc<Roster>,
     pub transcript: Transcript,
     pub asked: Asked,
@@ -47,7 +42,7 @@ impl Shadow {
     }
 
     async fn chosen(self, app: &App, route: &Route) -> Result<Chosen, Bypass> {
-        let view = self.format.view(&self.body, &self.path).map_err(Bypass::Unreadable)?;
+        let view = self.sent.view().map_err(Bypass::Unreadable)?;
         // Nothing was ever hidden from this agent, so nothing is remembered.
         let remembered = Remembered::default();
         let Self { binding, roster, transcript, asked, .. } = &self;

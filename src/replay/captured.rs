@@ -112,7 +112,7 @@ impl Captured {
             ..Decision::default()
         };
         if !view.tools.is_empty() {
-            self.tools(&mut decision, &view, body, &transcript).await?;
+            self.tools(&mut decision, &view, &transcript).await?;
         }
         let calls = calls.len();
         if self.held.len() >= HELD {
@@ -133,10 +133,9 @@ impl Captured {
         &mut self,
         decision: &mut Decision,
         view: &ChatView<'_>,
-        body: &str,
         transcript: &Transcript,
     ) -> Result<(), EmbedError> {
-        let roster = Roster::new(&view.tools, body, &self.policy, &|name| self.narrow.facts(name, &self.always_on));
+        let roster = Roster::new(&view.tools, &self.policy, &|name| self.narrow.facts(name, &self.always_on));
         let declaration = search::declaration(&self.policy.find_tools_name, &roster);
         decision.roster = Sizes {
             provider_tokens: None,

@@ -42,6 +42,8 @@ pub enum Bypass {
     QueueFull,
     /// No model file.
     ModelAbsent,
+    /// The request refers to a catalog that is not configured, or cannot be given its tools: it is answered, not sent.
+    Catalog,
     /// The provider rejected the rewritten request and got the agent's own.
     Refused,
 }
@@ -67,6 +69,7 @@ impl Bypass {
             Self::Deadline => "deadline",
             Self::QueueFull => "queue_full",
             Self::ModelAbsent => "model_absent",
+            Self::Catalog => "catalog",
             Self::Refused => "refused",
         }
     }

@@ -14,6 +14,7 @@
 //! * [`search`]: what `find_tools` is told and when searching is over.
 //! * [`sizes`]: what a roster's tools weigh.
 //! * [`tokens`]: how large a text is, about.
+//! * [`whole`]: all of a roster, where that is more than the provider takes.
 //! * [`memory`]: hidden exchanges, their keys, and where they go back.
 
 pub mod append;
@@ -31,3 +32,4 @@ pub mod selection;
 pub mod sizes;
 pub mod tokens;
 pub mod transcript;
+pub mod whole;

@@ -143,11 +143,11 @@ pub(crate) fn test_roster(policy: &Policy) -> crate::turn::roster::Roster {
         name: format!("t{n}").into(),
         description: "".into(),
         parameters: None,
-        span: 0..0,
+        text: "".into(),
         group: 0,
     };
     let tools: Vec<ToolView<'_>> = (0..12).map(tool).collect();
-    crate::turn::roster::Roster::new(&tools, "", policy, &|name| Facts { core: name == "t0", ..Facts::default() })
+    crate::turn::roster::Roster::new(&tools, policy, &|name| Facts { core: name == "t0", ..Facts::default() })
 }
 
 /// What retrieval found, best first.

@@ -55,8 +55,8 @@ struct Entry {
 }
 
 impl Roster {
-    /// Reads a roster. `body`: the text that the tools' spans are of. `facts`: what configuration and catalog say of a name.
-    pub fn new(tools: &[ToolView<'_>], body: &str, policy: &Policy, facts: &dyn Fn(&str) -> Facts) -> Self {
+    /// Reads a roster. `facts`: what configuration and catalog say of a name.
+    pub fn new(tools: &[ToolView<'_>], policy: &Policy, facts: &dyn Fn(&str) -> Facts) -> Self {
         let mut entries = Vec::with_capacity(tools.len());
         let mut by_name: HashMap<String, Vec<usize>> = HashMap::new();
         let mut documents = Vec::new();
@@ -69,7 +69,7 @@ impl Roster {
             let facts = facts(&tool.name);
             let placed = tool.kind == ToolKind::Placed;
             let fixed = tool.kind != ToolKind::Function;
-            (&tool.name, &tool.description, tool.parameters, fixed, tool.group).hash(&mut hasher);
+            (&tool.name, &tool.description, &tool.parameters, fixed, tool.group).hash(&mut hasher);
             (facts.core, &facts.category, &facts.keywords, &facts.search_text, facts.domain).hash(&mut hasher);
             let Standing { tier, cost, latency } = facts.standing;
             (tier, cost.to_bits(), latency.to_bits()).hash(&mut hasher);
@@ -85,7 +85,7 @@ impl Roster {
                     description: facts.search_text.unwrap_or_else(|| tool.description.to_string()),
                     keywords: facts.keywords,
                     category: facts.category,
-                    parameters: tool.parameters.map(parameters).unwrap_or_default(),
+                    parameters: tool.parameters.as_deref().map(parameters).unwrap_or_default(),
                 });
             }
             if tool.kind != ToolKind::Fixed {
@@ -104,7 +104,7 @@ impl Roster {
             });
         }
         let directory = directory(policy, &documents, &categories);
-        let texts = tools.iter().map(|tool| body.get(tool.span.clone()).unwrap_or_default());
+        let texts = tools.iter().map(|tool| &*tool.text);
         Self {
             standings: prior::standings(&standings),
             sizes: Sizes::guess(texts, &search::written(&policy.find_tools_name, &directory)),
@@ -337,7 +337,7 @@ mod tests {
             name: Cow::Borrowed(name),
             description: Cow::Borrowed("Does a thing. And more."),
             parameters: None,
-            span: 0..0,
+            text: Cow::Borrowed(""),
             group,
         }
     }
@@ -355,7 +355,7 @@ mod tests {
             tool("core", 1, ToolKind::Function),
         ];
         let policy = test_policy();
-        let roster = Roster::new(&tools, "", &policy, &facts);
+        let roster = Roster::new(&tools, &policy, &facts);
         let all: HashSet<usize> = [0, 2].into();
         assert_eq!(roster.arranged(&all, Order::Roster), [2, 1, 0, 3]);
         assert_eq!(roster.arranged(&HashSet::new(), Order::Roster), [1, 3]);
@@ -365,7 +365,7 @@ mod tests {
     #[test]
     fn tools_of_one_name_share_a_document() {
         let tools = [tool("a", 0, ToolKind::Function), tool("a", 1, ToolKind::Function)];
-        let roster = Roster::new(&tools, "", &test_policy(), &facts);
+        let roster = Roster::new(&tools, &test_policy(), &facts);
         assert_eq!(roster.documents().len(), 1);
         assert_eq!(roster.twins(1), [0, 1]);
         assert_eq!(roster.document_of(1), Some(0));

@@ -1,7 +1,6 @@
 //! What a roster's tools weigh, by identity: guessed by length when the roster is read, counted once by whoever claims
 //! that, off the way of a request. NOT names, NOT who is bound.
 
-use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -53,10 +52,14 @@ impl Sizes {
         self.claimed.store(false, Ordering::Relaxed);
     }
 
-    /// Counts. `body` and `spans`: where the tools stand. `count`: tokens of a text, given with its hash.
-    pub fn count(&self, body: &str, spans: &[Range<usize>], find_tools: &str, mut count: impl FnMut(u64, &str) -> u64) {
-        let text = |span: &Range<usize>| body.get(span.clone()).unwrap_or_default();
-        let tools = self.tools.iter().zip(spans).map(|(tool, span)| count(tool.hash, text(span))).collect();
+    /// Counts. `tools`: as they were guessed by. `count`: tokens of a text, given with its hash.
+    pub fn count<'t>(
+        &self,
+        tools: impl Iterator<Item = &'t str>,
+        find_tools: &str,
+        mut count: impl FnMut(u64, &str) -> u64,
+    ) {
+        let tools = self.tools.iter().zip(tools).map(|(tool, text)| count(tool.hash, text)).collect();
         let find_tools = count(self.find_tools.hash, find_tools);
         // Who is second counted the same.
         let _ = self.counted.set(Counted { tools, find_tools });
@@ -103,15 +106,14 @@ mod tests {
     #[test]
     fn a_guess_stands_until_one_has_counted() {
         let body = "abcdefgh".repeat(40);
-        let spans = [0..160, 160..320];
-        let texts = spans.iter().map(|span| &body[span.clone()]);
-        let sizes = Sizes::guess(texts, "find");
+        let texts = || [&body[..160], &body[160..]].into_iter();
+        let sizes = Sizes::guess(texts(), "find");
         assert_eq!((sizes.tokens(0), sizes.all_tokens()), (36, 72));
         assert!(sizes.claim() && !sizes.claim());
         sizes.unclaim();
         assert!(sizes.claim());
         let mut seen = Vec::new();
-        sizes.count(&body, &spans, "find", |hash, text| {
+        sizes.count(texts(), "find", |hash, text| {
             seen.push(hash);
             text.len() as u64
         });

@@ -9,6 +9,8 @@ pub mod dispatch;
 mod document;
 pub mod gemini;
 pub mod json;
+pub mod lent;
+pub mod listing;
 mod member;
 mod members;
 pub mod openai;

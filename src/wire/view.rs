@@ -51,11 +51,37 @@ pub struct ToolView<'a> {
     pub name: Cow<'a, str>,
     pub description: Cow<'a, str>,
     /// The JSON schema of its parameters, raw.
-    pub parameters: Option<&'a str>,
-    /// The entry's own bytes in the body. Gemini: of the one declaration; of the whole `Tool` for [`ToolKind::Fixed`].
-    pub span: Range<usize>,
+    pub parameters: Option<Cow<'a, str>>,
+    /// The entry's own bytes. Gemini: of the one declaration; of the whole `Tool` for [`ToolKind::Fixed`].
+    pub text: Cow<'a, str>,
     /// Gemini: which `Tool` object it stands in. 0 elsewhere.
     pub group: usize,
+}
+
+impl ToolView<'_> {
+    /// The same, borrowed from this one.
+    pub fn lent(&self) -> ToolView<'_> {
+        ToolView {
+            kind: self.kind,
+            name: Cow::Borrowed(&self.name),
+            description: Cow::Borrowed(&self.description),
+            parameters: self.parameters.as_deref().map(Cow::Borrowed),
+            text: Cow::Borrowed(&self.text),
+            group: self.group,
+        }
+    }
+
+    /// The same, borrowed from nothing.
+    pub fn owned(self) -> ToolView<'static> {
+        ToolView {
+            kind: self.kind,
+            name: Cow::Owned(self.name.into_owned()),
+            description: Cow::Owned(self.description.into_owned()),
+            parameters: self.parameters.map(|parameters| Cow::Owned(parameters.into_owned())),
+            text: Cow::Owned(self.text.into_owned()),
+            group: self.group,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,6 +164,9 @@ pub struct Layout {
     pub messages: Range<usize>,
     /// The value of the cap on the reply's tokens, and the cap.
     pub max_tokens: Option<(Range<usize>, u64)>,
+    /// Which of `ChatView::tools` are a list's that the request refers to: a stub stands for them in the body, so what
+    /// stands there is never the block. `None`: the request refers to none.
+    pub lent: Option<Range<usize>>,
 }
 
 /// One Gemini `Tool` object.

@@ -95,7 +95,7 @@ fn outcome(n: usize, ledger: &Ledger) -> Outcome {
     let view = Format::OpenAi.view(&body, "/v1/chat/completions").expect("a request");
     let text = std::str::from_utf8(&body).expect("text");
     let policy = policy();
-    let roster = Arc::new(Roster::new(&view.tools, text, &policy, &|_| Facts::default()));
+    let roster = Arc::new(Roster::new(&view.tools, &policy, &|_| Facts::default()));
     let selection = Selection { best: vec![n % 3], ..Selection::default() };
     let mut outcome = Outcome {
         request: format!("{n:016x}"),

@@ -101,7 +101,7 @@ impl Conversation {
         let body = json!({"messages": [], "tools": tools}).to_string();
         let view = Format::OpenAi.view(body.as_bytes(), PATH).expect("a request");
         let facts = |name: &str| Facts { core: name == "tool_0", ..Facts::default() };
-        let roster = Arc::new(Roster::new(&view.tools, &body, &policy, &facts));
+        let roster = Arc::new(Roster::new(&view.tools, &policy, &facts));
         let mut conversation = Self {
             binding,
             roster,

@@ -34,7 +34,7 @@ pub fn view(body: &str) -> Result<ChatView<'_>, WireError> {
         List::Missing => Vec::new(),
         List::Items(entries) => {
             layout.tools = json::around(body, entries);
-            tools::tools(body, entries, &mut traits)
+            tools::tools(entries, &mut traits)
         }
         List::Other => return Err(WireError::Shape("tools")),
     };

@@ -10,7 +10,7 @@ use crate::wire::view::ChatView;
 /// Makes the request that is sent instead.
 pub fn rewrite(body: &str, view: &ChatView<'_>, rewrite: &Rewrite<'_>) -> String {
     let mut edits = Edits::new();
-    block(body, view, rewrite, &mut edits);
+    block(view, rewrite, &mut edits);
     for restored in rewrite.restored {
         history::restore(body, &view.messages, restored, &mut edits);
     }
@@ -24,14 +24,14 @@ pub fn rewrite(body: &str, view: &ChatView<'_>, rewrite: &Rewrite<'_>) -> String
 }
 
 /// The block in place of the agent's tools.
-fn block(body: &str, view: &ChatView<'_>, rewrite: &Rewrite<'_>, edits: &mut Edits) {
+fn block(view: &ChatView<'_>, rewrite: &Rewrite<'_>, edits: &mut Edits) {
     let written = rewrite.block.iter().copied().filter(|slot| *slot != Slot::FindTools || rewrite.find_tools.is_some());
-    if written.clone().eq((0..view.tools.len()).map(Slot::Roster)) {
+    if view.layout.lent.is_none() && written.clone().eq((0..view.tools.len()).map(Slot::Roster)) {
         return;
     }
     let declarations: Vec<String> = written
         .filter_map(|slot| match slot {
-            Slot::Roster(index) => Some(body.get(view.tools.get(index)?.span.clone())?.to_owned()),
+            Slot::Roster(index) => Some(view.tools.get(index)?.text.to_string()),
             Slot::FindTools => rewrite.find_tools.map(declaration),
         })
         .collect();

@@ -4,5 +4,6 @@ mod dispatch;
 mod history;
 mod nest;
 pub mod reply;
+pub mod schema;
 pub mod view;
 pub mod write;

@@ -80,7 +80,7 @@ fn generation(body: &str, raw: &RawValue, traits: &mut Traits, layout: &mut Layo
     Ok(())
 }
 
-fn tools<'a>(body: &str, value: &'a RawValue, layout: &mut Layout) -> Result<Vec<ToolView<'a>>, WireError> {
+fn tools<'a>(body: &'a str, value: &'a RawValue, layout: &mut Layout) -> Result<Vec<ToolView<'a>>, WireError> {
     layout.tools = span(body, value.get());
     let entries = nest::read(body, value).ok_or(WireError::Shape("tools"))?;
     let mut tools = Vec::new();
@@ -94,14 +94,14 @@ fn tools<'a>(body: &str, value: &'a RawValue, layout: &mut Layout) -> Result<Vec
                 name: Cow::Borrowed(""),
                 description: Cow::Borrowed(""),
                 parameters: None,
-                span: entry.span,
+                text: Cow::Borrowed(body.get(entry.span).unwrap_or_default()),
                 group: index,
             });
         } else {
             group.declarations = list.span;
         }
         for declaration in list.items {
-            tools.push(function(declaration, index)?);
+            tools.push(function(body, declaration, index)?);
         }
         layout.groups.push(group);
     }
@@ -115,7 +115,7 @@ fn only_list<'a>(lists: Vec<List<'a>>, name: &'static str) -> Result<List<'a>, W
     }
 }
 
-fn function(declaration: Item<'_>, group: usize) -> Result<ToolView<'_>, WireError> {
+fn function<'a>(body: &'a str, declaration: Item<'a>, group: usize) -> Result<ToolView<'a>, WireError> {
     let Item { object, span } = declaration;
     let name = one(&object, "name", "name")?.and_then(string).ok_or(WireError::Shape("functionDeclarations"))?;
     let description = one(&object, "description", "description")?.and_then(string).unwrap_or_default();
@@ -123,7 +123,9 @@ fn function(declaration: Item<'_>, group: usize) -> Result<ToolView<'_>, WireErr
         Some(schema) => Some(schema),
         None => one(&object, "parametersJsonSchema", "parameters_json_schema")?,
     };
-    Ok(ToolView { kind: ToolKind::Function, name, description, parameters: parameters.map(RawValue::get), span, group })
+    let parameters = parameters.map(|schema| Cow::Borrowed(schema.get()));
+    let text = Cow::Borrowed(body.get(span).unwrap_or_default());
+    Ok(ToolView { kind: ToolKind::Function, name, description, parameters, text, group })
 }
 
 fn choice<'a>(raw: &'a RawValue, traits: &mut Traits) -> Result<Choice<'a>, WireError> {
@@ -227,10 +229,10 @@ mod tests {
                 ("c", 2, ToolKind::Function)
             ]
         );
-        assert_eq!(&body[seen.tools[0].span.clone()], r#"{"name":"a","description":"A"}"#);
-        assert_eq!(&body[seen.tools[2].span.clone()], r#"{"googleSearch":{}}"#);
-        assert_eq!(seen.tools[1].parameters, Some(r#"{"type":"OBJECT"}"#));
-        assert_eq!(seen.tools[3].parameters, Some(r#"{"type":"object"}"#));
+        assert_eq!(seen.tools[0].text, r#"{"name":"a","description":"A"}"#);
+        assert_eq!(seen.tools[2].text, r#"{"googleSearch":{}}"#);
+        assert_eq!(seen.tools[1].parameters.as_deref(), Some(r#"{"type":"OBJECT"}"#));
+        assert_eq!(seen.tools[3].parameters.as_deref(), Some(r#"{"type":"object"}"#));
         let mixed: Vec<_> = seen.layout.groups.iter().map(|g| (g.mixed, g.declarations.is_empty())).collect();
         assert_eq!(mixed, [(false, false), (true, true), (true, false)]);
         assert!(body[seen.layout.tools.clone()].starts_with("[{\"functionDeclarations\""));

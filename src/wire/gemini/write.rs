@@ -54,7 +54,7 @@ fn tools(body: &str, view: &ChatView<'_>, rewrite: &Rewrite<'_>, edits: &mut Edi
     let Some(last) = groups.iter().rposition(|group| !group.declarations.is_empty()) else {
         return; // no functions of the client's own: a function beside its built-ins would be refused
     };
-    let declared = declared(body, view, rewrite, last);
+    let declared = declared(view, rewrite, last);
     let fates: Vec<_> =
         groups.iter().zip(&declared).enumerate().map(|(i, (group, list))| fate(body, view, i, group, list)).collect();
     let gone = fates.iter().filter(|fate| matches!(fate, Fate::Gone)).count();
@@ -80,8 +80,8 @@ fn tools(body: &str, view: &ChatView<'_>, rewrite: &Rewrite<'_>, edits: &mut Edi
 }
 
 /// Per `Tool` object the texts of its declarations-to-be and, in the same order, which they are.
-fn declared<'b>(body: &'b str, view: &ChatView<'_>, rewrite: &Rewrite<'_>, last: usize) -> Vec<Vec<Declared<'b>>> {
-    let mut declared: Vec<Vec<Declared<'b>>> = view.layout.groups.iter().map(|_| Vec::new()).collect();
+fn declared<'v>(view: &'v ChatView<'_>, rewrite: &Rewrite<'_>, last: usize) -> Vec<Vec<Declared<'v>>> {
+    let mut declared: Vec<Vec<Declared<'v>>> = view.layout.groups.iter().map(|_| Vec::new()).collect();
     let mut found = false;
     for slot in rewrite.block {
         let (group, entry) = match *slot {
@@ -94,11 +94,10 @@ fn declared<'b>(body: &'b str, view: &ChatView<'_>, rewrite: &Rewrite<'_>, last:
             }
             Slot::Roster(index) => {
                 let Some(tool) = view.tools.get(index) else { continue };
-                if tool.kind != ToolKind::Function {
+                if matches!(tool.kind, ToolKind::Fixed | ToolKind::Placed) {
                     continue; // stands in its place, whatever the block says
                 }
-                let text = body.get(tool.span.clone()).unwrap_or_default();
-                (if found { last } else { tool.group }, Declared::Own(index, text))
+                (if found { last } else { tool.group }, Declared::Own(index, &tool.text))
             }
         };
         if let Some(list) = declared.get_mut(group) {
@@ -108,8 +107,8 @@ fn declared<'b>(body: &'b str, view: &ChatView<'_>, rewrite: &Rewrite<'_>, last:
     declared
 }
 
-enum Declared<'b> {
-    Own(usize, &'b str),
+enum Declared<'v> {
+    Own(usize, &'v str),
     FindTools(String),
 }
 
@@ -122,7 +121,7 @@ fn fate(body: &str, view: &ChatView<'_>, index: usize, group: &Group, declared: 
         Declared::Own(index, _) => Some(*index),
         Declared::FindTools(_) => None,
     }));
-    if unchanged {
+    if unchanged && view.layout.lent.is_none() {
         return Fate::Kept;
     }
     if !declared.is_empty() {

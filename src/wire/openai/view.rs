@@ -49,7 +49,7 @@ pub fn view(body: &str) -> Result<ChatView<'_>, WireError> {
         List::Missing => Vec::new(),
         List::Items(entries) => {
             layout.tools = json::around(body, entries);
-            entries.iter().map(|entry| tool(body, entry, &mut traits)).collect()
+            entries.iter().map(|entry| tool(entry, &mut traits)).collect()
         }
         List::Other => return Err(WireError::Shape("tools")),
     };
@@ -119,14 +119,13 @@ struct Message<'a> {
     tools: Option<&'a RawValue>,
 }
 
-fn tool<'a>(body: &str, raw: &'a RawValue, traits: &mut Traits) -> ToolView<'a> {
-    let span = json::span(body, raw.get());
+fn tool<'a>(raw: &'a RawValue, traits: &mut Traits) -> ToolView<'a> {
     let fixed = |name| ToolView {
         kind: ToolKind::Fixed,
         name,
         description: Cow::Borrowed(""),
         parameters: None,
-        span: span.clone(),
+        text: Cow::Borrowed(raw.get()),
         group: 0,
     };
     // Derived readers take an array for a struct; a tool is none.
@@ -144,8 +143,8 @@ fn tool<'a>(body: &str, raw: &'a RawValue, traits: &mut Traits) -> ToolView<'a> 
         kind: ToolKind::Function,
         name,
         description: function.description.map(|text| text.0).unwrap_or_default(),
-        parameters: function.parameters.map(RawValue::get),
-        span,
+        parameters: function.parameters.map(|schema| Cow::Borrowed(schema.get())),
+        text: Cow::Borrowed(raw.get()),
         group: 0,
     }
 }
@@ -165,7 +164,7 @@ fn message<'a>(
         _ => return None,
     };
     for entry in message.tools.and_then(json::elements).unwrap_or_default() {
-        tools.push(ToolView { kind: ToolKind::Placed, ..tool(body, entry, traits) });
+        tools.push(ToolView { kind: ToolKind::Placed, ..tool(entry, traits) });
     }
     let calls = match role {
         Role::Assistant => calls(message.tool_calls, message.function_call)?,
@@ -289,8 +288,8 @@ mod tests {
         let functions = view.tools.iter().filter(|tool| tool.kind == ToolKind::Function);
         assert_eq!(functions.map(|tool| &*tool.name).collect::<Vec<_>>(), ["a", "b"]);
         assert_eq!(view.tools[0].description, "d\n");
-        assert_eq!(view.tools[0].parameters, Some(r#"{"x": 1.0}"#));
-        assert_eq!(&body[view.tools[2].span.clone()], r#"{"function":{"name":"b"}}"#);
+        assert_eq!(view.tools[0].parameters.as_deref(), Some(r#"{"x": 1.0}"#));
+        assert_eq!(view.tools[2].text, r#"{"function":{"name":"b"}}"#);
         let array = &body[view.layout.tools];
         assert!(array.starts_with("[ {") && array.ends_with("} ]"));
     }

@@ -19,7 +19,7 @@ pub fn rewrite(body: &str, view: &ChatView<'_>, rewrite: &Rewrite<'_>) -> String
     if let Some(dispatch) = rewrite.dispatch {
         dispatch::wrap(body, view, dispatch, &mut edits);
     }
-    let declared = Declared { body, view, all: rewrite.declared };
+    let declared = Declared { view, all: rewrite.declared };
     for (reply, restored) in rewrite.restored.iter().enumerate() {
         let behind = |exchange| declared.at(Place::Restored { reply, exchange });
         restore(body, &view.messages, restored, &behind, &mut edits);
@@ -42,16 +42,15 @@ fn block(body: &str, view: &ChatView<'_>, rewrite: &Rewrite<'_>, edits: &mut Edi
     let tools = view.layout.tools.clone();
     let written = rewrite.block.iter().copied().filter(|slot| *slot != Slot::FindTools || rewrite.find_tools.is_some());
     let own = (0..view.tools.len()).filter(|tool| view.tools.get(*tool).is_some_and(|t| t.kind != ToolKind::Placed));
-    let unchanged = written.eq(own.map(Slot::Roster));
-    if tools.is_empty() || (unchanged && rewrite.dispatch.is_none()) {
+    let unchanged = view.layout.lent.is_none() && rewrite.dispatch.is_none() && written.eq(own.map(Slot::Roster));
+    if tools.is_empty() || unchanged {
         return;
     }
     let mut declarations: Vec<String> = Vec::with_capacity(rewrite.block.len());
     for slot in rewrite.block {
         match slot {
             Slot::Roster(index) => {
-                let own = view.tools.get(*index).and_then(|tool| body.get(tool.span.clone()));
-                declarations.extend(own.map(str::to_owned));
+                declarations.extend(view.tools.get(*index).map(|tool| tool.text.to_string()));
             }
             Slot::FindTools => {
                 declarations.extend(rewrite.find_tools.map(declaration));
@@ -78,7 +77,6 @@ fn declaration(find_tools: &FindTools) -> String {
 
 /// Declarations that stand in messages of their own.
 struct Declared<'d> {
-    body: &'d str,
     view: &'d ChatView<'d>,
     all: &'d [Declaration],
 }
@@ -108,7 +106,7 @@ impl Declared<'_> {
     /// One message: providers refuse content beside tools, some even an empty one.
     fn message(&self, declaration: &Declaration) -> String {
         let tools = declaration.tools.iter().filter_map(|tool| self.view.tools.get(*tool));
-        let tools: Vec<&str> = tools.filter_map(|tool| self.body.get(tool.span.clone())).collect();
+        let tools: Vec<&str> = tools.map(|tool| &*tool.text).collect();
         format!(r#"{{"role":"system","tools":[{}]}}"#, tools.join(","))
     }
 }

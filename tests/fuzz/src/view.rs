@@ -26,7 +26,7 @@ pub fn target(format: Format, path: &str, said: &str, bytes: &[u8]) -> bool {
         let again = format.view(written.as_bytes(), path).unwrap_or_else(|error| panic!("{error}: {written}"));
         assert_eq!(messages(body, &view), messages(&written, &again), "{written}");
         for tool in &view.tools {
-            assert!(written.contains(&body[tool.span.clone()]), "{written}");
+            assert!(written.contains(&*tool.text), "{written}");
         }
     }
 

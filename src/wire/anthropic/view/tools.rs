@@ -11,8 +11,8 @@ use crate::wire::json;
 use crate::wire::view::{ToolKind, ToolView, Traits};
 
 /// Reads the entries.
-pub(super) fn tools<'a>(body: &str, entries: &[&'a RawValue], traits: &mut Traits) -> Vec<ToolView<'a>> {
-    let mut tools: Vec<ToolView<'a>> = entries.iter().map(|entry| tool(body, entry, traits)).collect();
+pub(super) fn tools<'a>(entries: &[&'a RawValue], traits: &mut Traits) -> Vec<ToolView<'a>> {
+    let mut tools: Vec<ToolView<'a>> = entries.iter().map(|entry| tool(entry, traits)).collect();
     // Tools of one name stay together: where one keeps its place, so does the other.
     let pinned: Vec<Cow<'a, str>> =
         tools.iter().filter(|tool| tool.kind == ToolKind::Pinned).map(|tool| tool.name.clone()).collect();
@@ -40,13 +40,13 @@ struct Entry<'a> {
     defer_loading: Option<bool>,
 }
 
-fn tool<'a>(body: &str, raw: &'a RawValue, traits: &mut Traits) -> ToolView<'a> {
+fn tool<'a>(raw: &'a RawValue, traits: &mut Traits) -> ToolView<'a> {
     let fixed = |name| ToolView {
         kind: ToolKind::Fixed,
         name,
         description: Cow::Borrowed(""),
         parameters: None,
-        span: json::span(body, raw.get()),
+        text: Cow::Borrowed(raw.get()),
         group: 0,
     };
     let Some(entry) = json::object::<Entry<'a>>(raw) else { return fixed(Cow::Borrowed("")) };
@@ -64,7 +64,7 @@ fn tool<'a>(body: &str, raw: &'a RawValue, traits: &mut Traits) -> ToolView<'a> 
     ToolView {
         kind: if pinned { ToolKind::Pinned } else { ToolKind::Function },
         description: entry.description.map(|text| text.0).unwrap_or_default(),
-        parameters: Some(schema.get()),
+        parameters: Some(Cow::Borrowed(schema.get())),
         ..fixed(name)
     }
 }
