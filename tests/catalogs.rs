@@ -254,7 +254,7 @@ fn a_search_finds_in_the_catalog_and_the_next_request_remembers_it() {
         assert!(!first.declares("lock_door") && !answer.text().contains("find_tools"), "{}", answer.text());
         let second = provider.wait(2);
         assert!(second.declares("lock_door") && second.declares("get_weather"), "{path}: {:?}", second.tools());
-        let (_, third) = sent(&provider, &sidecar, path, &[], &next(path, &body, &answer).to_string());
+        let (_, third) = sent(&provider, &sidecar, path, &[], &roster::after(&body, &answer.json(), "").to_string());
         assert!(third.declares("lock_door") && third.text().contains("find_tools"), "{path}");
         assert_eq!(
             third.messages()[..second.messages().len()],
@@ -262,33 +262,6 @@ fn a_search_finds_in_the_catalog_and_the_next_request_remembers_it() {
             "{path}: the hidden exchange is back"
         );
     }
-}
-
-/// The next request of an agent: the reply, and the results of its calls.
-fn next(path: &str, body: &Value, answer: &Response) -> Value {
-    let mut body = body.clone();
-    match path {
-        GEMINI => {
-            let said = answer.json()["candidates"][0]["content"].clone();
-            let call = list(&said["parts"]).into_iter().find(|part| part["functionCall"].is_object()).expect("a call");
-            let mut response = json!({"name": call["functionCall"]["name"], "response": {"output": "ok"}});
-            if let Some(id) = call["functionCall"].get("id") {
-                response["id"] = id.clone();
-            }
-            let contents = body["contents"].as_array_mut().expect("contents");
-            contents.extend([said, json!({"role": "user", "parts": [{"functionResponse": response}]})]);
-        }
-        ANTHROPIC => {
-            let said = answer.json()["content"].clone();
-            let call = list(&said).into_iter().find(|part| part["type"] == "tool_use").expect("a call");
-            let result = json!({"type": "tool_result", "tool_use_id": call["id"], "content": "ok"});
-            let messages = body["messages"].as_array_mut().expect("messages");
-            messages
-                .extend([json!({"role": "assistant", "content": said}), json!({"role": "user", "content": [result]})]);
-        }
-        _ => body = roster::then(&body, &answer.message(), &[]),
-    }
-    body
 }
 
 #[test]
@@ -446,4 +419,49 @@ fn a_catalog_in_any_form_serves_every_wire() {
             assert_eq!(serde_json::from_str::<Value>(&lower).ok(), Some(schema.clone()), "{path} {weather}");
         }
     }
+}
+
+/// The texts that an embedder was asked for.
+fn texts(calls: &[Received]) -> Vec<String> {
+    let text = |text: &Value| text.as_str().unwrap_or_default().to_owned();
+    calls.iter().flat_map(|call| list(&call.json()["input"])).map(|input| text(&input)).collect()
+}
+
+/// What the last line says that tells how far a build is.
+fn progress(sidecar: &Sidecar) -> Option<(u64, u64)> {
+    let log = sidecar.log();
+    let line = log.lines().rfind(|line| line.contains("making vectors; what is done is kept"))?;
+    let number = |field: &str| {
+        let rest = line.split_once(&format!("\"{field}\":"))?.1;
+        rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+    };
+    Some((number("done")?, number("of")?))
+}
+
+#[test]
+fn a_first_build_that_is_killed_goes_on_where_it_was() {
+    let provider = Provider::new().answer(|_| Reply::text("done")).start();
+    let file = File::of(&tools(1500));
+    let sidecar = over(&provider, &file).set("narrow.deadline", "\"50ms\"").start();
+    let folder = std::sync::Arc::clone(&sidecar.folder);
+    let body = asks(RAIN)[0].1.to_string();
+    let (answer, got) = sent(&provider, &sidecar, KIMI, &[], &body);
+    assert_eq!((field(&answer, "reason").as_str(), got.tools().len()), ("deadline", 128), "it does not wait");
+    eventually("some of it is done", || (provider.embedded().len() >= 16).then_some(()));
+    provider.set_embeddings(Fault::Slow);
+    eventually("it says how far it is", || progress(&sidecar).filter(|(done, of)| *done == 0 && *of > 2900));
+    drop(sidecar);
+    let first = provider.embedded();
+    provider.set_embeddings(Fault::None);
+
+    let sidecar = over(&provider, &file).folder(&folder).start();
+    let (answer, _) = sent(&provider, &sidecar, KIMI, &[], &body);
+    assert_eq!(field(&answer, "action"), "narrowed", "in the time that it has now");
+    let (done, of) = progress(&sidecar).expect("it says so again");
+    assert!(done > 0 && of > 2900, "{done} of {of}");
+    // What was under way when it was killed is made again.
+    let kept: std::collections::HashSet<String> = texts(&first[..first.len() - 4]).into_iter().collect();
+    let again = texts(&provider.embedded()[first.len()..]);
+    let repeated: Vec<&String> = again.iter().filter(|text| kept.contains(*text) && *text != RAIN).collect();
+    assert!(again.len() > 300 && repeated.is_empty(), "{} of {}: {repeated:?}", repeated.len(), again.len());
 }

@@ -208,7 +208,8 @@ fn unknown_and_wrong_variables_are_problems_by_their_name() {
     assert_eq!(
         problems("nonsense = 1", &variables),
         [
-            "line 1: nonsense: unknown key, known here are embeddings, log, narrow, prices, server, store, upstream",
+            "line 1: nonsense: unknown key, known here are catalogs, embeddings, log, narrow, prices, server, store, \
+             upstream",
             "PACKLIGHT_LISTEN: listen: unknown key, did you mean server.listen?",
             "PACKLIGHT_NARROW__PERCENT: narrow.percent: must be a whole number from 0 to 100, not `all`",
             "PACKLIGHT_PRICES__GPT__INPUT: prices.gpt: no price has this name, there are kimi-k3*, kimi-k3.1*, \
@@ -262,4 +263,80 @@ fn paths_of_a_file_start_at_its_folder() {
             catalog.display()
         )
     );
+}
+
+#[test]
+fn catalogs_are_read_by_name_and_what_is_wrong_with_one_is_said_by_its_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write("crm.json", r#"{"tools":[{"name":"a"},{"functionDeclarations":[{"name":"b"}]}]}"#);
+    write("odd.json", r#"[{"name":"a"},{"description":"x"}]"#);
+    write("cut.json", "[");
+    let read = |text: &str| {
+        let read = Config::parse(text, folder.path(), &[("PACKLIGHT_CATALOGS__HR__TOOLS".into(), crm().into())]);
+        let shown = |path: String| path.replace(&folder.path().display().to_string(), "FOLDER");
+        read.map_err(|problems| problems.iter().map(|problem| shown(problem.to_string())).collect::<Vec<_>>())
+    };
+    // A relative path in a variable starts where the process stands.
+    fn crm() -> String {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("src/demo/roster.json").display().to_string()
+    }
+    let config = read("[catalogs.crm]\ntools = \"crm.json\"\n").unwrap();
+    let found: Vec<_> = config.catalogs.iter().map(|one| (one.name.as_str(), one.listing.len())).collect();
+    assert_eq!(found, [("crm", 2), ("hr", 44)]);
+    let text = r#"
+[catalogs.gone]
+tools = "gone.json"
+[catalogs.odd]
+tools = "odd.json"
+tool = 1
+[catalogs.cut]
+tools = "cut.json"
+[catalogs.none]
+[catalogs.number]
+tools = 3
+[catalogs."a b"]
+tools = "crm.json"
+[catalog.crm]
+"#;
+    assert_eq!(
+        read(text).unwrap_err(),
+        [
+            "line 3: catalogs.gone.tools: cannot read FOLDER/gone.json: No such file or directory (os error 2)",
+            "line 5: catalogs.odd.tools: FOLDER/odd.json: tool 2 has no name",
+            "line 6: catalogs.odd.tool: unknown key, did you mean catalogs.odd.tools?",
+            "line 8: catalogs.cut.tools: FOLDER/cut.json: not JSON: EOF while parsing a list at line 1 column 1",
+            "line 9: catalogs.none.tools: must be given, the path of a JSON file with an array of tools",
+            "line 11: catalogs.number.tools: must be given, the path of a JSON file with an array of tools",
+            "line 11: catalogs.number.tools: must be text, not a whole number",
+            "line 12: catalogs.a b: `a b` must be letters, digits, - and _ only: it is the value of a header",
+            "line 14: catalog: unknown key, did you mean catalogs?",
+        ]
+    );
+}
+
+#[test]
+fn check_names_the_catalogs_and_what_is_wrong_with_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("packlight.toml");
+    let tools: Vec<String> = (0..200).map(|n| format!("{{\"name\":\"t{n}\"}}")).collect();
+    std::fs::write(folder.path().join("crm.json"), format!("[{}]", tools.join(","))).unwrap();
+    std::fs::write(&file, "[catalogs.crm]\ntools = \"crm.json\"\n").unwrap();
+    let check = || {
+        let checked =
+            std::process::Command::new(env!("CARGO_BIN_EXE_packlight")).arg("check").arg(&file).output().unwrap();
+        (
+            checked.status.success(),
+            String::from_utf8(checked.stdout).unwrap() + &String::from_utf8(checked.stderr).unwrap(),
+        )
+    };
+    let (ok, said) = check();
+    assert!(ok && said.contains("x-packlight-catalog: crm  200 tools of "), "{said}");
+    assert!(
+        said.contains("kimi takes 128: where all would be sent, what fits is") && !said.contains("gemini takes"),
+        "{said}"
+    );
+    std::fs::write(folder.path().join("crm.json"), "[{\"googleSearch\":{}}]").unwrap();
+    let (ok, said) = check();
+    assert!(!ok && said.contains("catalogs.crm.tools") && said.contains("tool 1 is no function"), "{said}");
 }

@@ -1,16 +1,21 @@
 //! Past successes as a prior (`history = true`), over sockets: learnt from calls that were answered without an error,
-//! bounded, off unless asked for, and never a reason for a block to change within its turn. NOT the store (redis.rs).
+//! bounded, off unless asked for, and never a reason for a block to change within its turn; shared
+//! through a real Redis. A catalog's tiers, too. NOT the store (redis.rs).
 
 mod support;
 
+use std::process::Command;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use support::eventually;
 use support::provider::Provider;
+use support::redis::{PATIENT, Server};
 use support::reply::Reply;
 use support::roster;
-use support::sidecar::Sidecar;
+use support::sidecar::{Builder, Sidecar};
 
 const KIMI: &str = "/kimi/v1/chat/completions";
 /// Two tools fit it equally well.
@@ -19,19 +24,21 @@ const RIVALS: [&str; 2] = ["unlock_gate_a", "unlock_gate_b"];
 const WEATHER: &str = "Weather report: temperature, rain forecast.";
 
 struct Talk {
-    provider: Provider,
+    provider: Arc<Provider>,
     sidecar: Sidecar,
 }
 
 impl Talk {
     fn new(history: &str) -> Self {
-        let provider = Provider::new().answer(|_| Reply::text("done")).start();
-        let sidecar = Sidecar::over(&provider)
-            .set("narrow.max_retrieved_tools", "1")
-            .set("narrow.sticky_need", "1")
-            .set("narrow.history", history)
-            .start();
+        let provider = talkative();
+        let sidecar = learning(&provider).set("narrow.history", history).start();
         Self { provider, sidecar }
+    }
+
+    /// One of several replicas over this Redis, with one provider and one embedder.
+    fn shared(server: &Server, provider: &Arc<Provider>) -> Self {
+        let sidecar = learning(provider).tail(&store(server)).away().start();
+        Self { provider: provider.clone(), sidecar }
     }
 
     /// What is bound for a conversation of its own, told apart by its number.
@@ -75,6 +82,27 @@ impl Talk {
     }
 }
 
+fn talkative() -> Arc<Provider> {
+    Arc::new(Provider::new().answer(|_| Reply::text("done")).start())
+}
+
+fn learning(provider: &Provider) -> Builder {
+    Sidecar::over(provider)
+        .set("narrow.max_retrieved_tools", "1")
+        .set("narrow.sticky_need", "1")
+        .set("narrow.history", "true")
+}
+
+fn store(server: &Server) -> String {
+    format!("[store]\nkind = \"redis\"\nurl = \"{}\"\nprefix = \"pl\"\n", server.url())
+}
+
+/// Keys of successes in it, those of turns not counted.
+fn learnt(server: &Server) -> usize {
+    let keys = String::from_utf8_lossy(&server.raw(&[b"KEYS", b"pl:history:*"])).into_owned();
+    keys.lines().filter(|line| line.starts_with("pl:history:") && !line.starts_with("pl:history:turn:")).count()
+}
+
 fn says(text: &str) -> Value {
     json!({"role": "user", "content": text})
 }
@@ -109,4 +137,113 @@ fn a_wrong_history_cannot_bury_a_clear_match() {
     }
     assert!(!talk.comes(WEATHER, "lock_door", Duration::from_millis(500)));
     assert!(talk.bound(99, &[says(WEATHER)]).contains(&"get_weather".to_owned()));
+}
+
+#[test]
+fn replicas_share_what_was_learnt_and_what_a_turn_selected() {
+    let server = Server::started();
+    let provider = talkative();
+    let [one, two, three] = [(); 3].map(|()| Talk::shared(&server, &provider));
+    let tool = one.outsider();
+    let begun = one.bound(1, &[says(OPENS)]);
+    let called = two.called(1, OPENS, tool, "ok");
+    assert_eq!(called.get(..begun.len()), begun.get(..), "the other replica goes on with the turn");
+    succeeds(&two, &server, tool);
+    // What a replica has read is used for ten seconds before it is read again.
+    for replica in [&three, &two, &one] {
+        assert!(replica.comes(OPENS, tool, PATIENT), "{tool}");
+    }
+    let again = one.called(1, OPENS, tool, "ok");
+    assert_eq!(again.len(), called.len(), "a turn keeps what it selected, whoever has learnt what: {again:?}");
+}
+
+/// The tool is called until that is learnt: a Redis that is slow for a moment loses a success.
+fn succeeds(talk: &Talk, server: &Server, tool: &str) {
+    let mut number = 10;
+    eventually("it is learnt", || {
+        number += 1;
+        talk.called(number, OPENS, tool, "ok");
+        (learnt(server) == 1).then_some(())
+    });
+}
+
+/// Store operations on the history that failed.
+fn errors(talk: &Talk) -> f64 {
+    let metrics = talk.sidecar.metrics();
+    ["history_get", "history_put"].map(|op| metrics.value("packlight_store_errors_total", &[("op", op)])).iter().sum()
+}
+
+#[test]
+fn without_its_redis_a_history_is_a_counted_miss_and_no_request_fails() {
+    let mut server = Server::started();
+    let provider = talkative();
+    let talk = Talk::shared(&server, &provider);
+    let tool = talk.outsider();
+    succeeds(&talk, &server, tool);
+    server.signal("-STOP");
+    let frozen = Talk::shared(&server, &provider);
+    let bound = frozen.bound(2, &[says(OPENS)]);
+    assert!(!bound.iter().any(|name| name == tool), "nothing is known: {bound:?}");
+    frozen.called(2, OPENS, tool, "ok");
+    eventually("misses are counted", || (errors(&frozen) > 0.0).then_some(()));
+    server.signal("-CONT");
+    assert!(frozen.comes(OPENS, tool, PATIENT), "it is found again");
+    server.kill();
+    let before = errors(&frozen);
+    for number in 3..6 {
+        assert!(frozen.bound(number, &[says(WEATHER)]).contains(&"get_weather".to_owned()));
+    }
+    eventually("misses are counted", || (errors(&frozen) > before).then_some(()));
+}
+
+#[test]
+fn a_cleared_history_is_gone_for_every_replica() {
+    let server = Server::started();
+    let provider = talkative();
+    let talk = Talk::shared(&server, &provider);
+    let tool = talk.outsider();
+    succeeds(&talk, &server, tool);
+    server.raw(&[b"SET", b"pl:other", b"1"]);
+    let file = talk.sidecar.folder.path().join("clear.toml");
+    std::fs::write(&file, store(&server)).expect("written");
+    let clear =
+        Command::new(env!("CARGO_BIN_EXE_packlight")).args(["history", "clear", "--config"]).arg(&file).output();
+    let clear = clear.expect("the binary runs");
+    let said = String::from_utf8_lossy(&clear.stdout).into_owned();
+    assert!(
+        clear.status.success() && said.ends_with("keys of the history are gone\n") && !said.starts_with('0'),
+        "{said}"
+    );
+    assert_eq!(server.raw(&[b"KEYS", b"pl:history:*"]), b"*0\r\n");
+    assert!(!Talk::shared(&server, &provider).comes(OPENS, tool, Duration::from_millis(300)));
+    assert_eq!(server.raw(&[b"EXISTS", b"pl:other"]), b":1\r\n");
+}
+
+/// A catalog's tiers: the dangerous one stands first in the roster and costs nothing.
+#[test]
+fn a_danger_tool_never_outranks_a_safe_sibling_and_a_clear_ask_still_finds_it_first() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let overlay = folder.path().join("catalog.toml");
+    let tiers = "[[tool]]\nname = \"unlock_gate_a\"\ntier = \"danger\"\n[[tool]]\nname = \"unlock_gate_b\"\ncost = 9\n\
+                 latency_ms = 900\n[[tool]]\nname = \"delete_*\"\ntier = \"danger\"\ncost = 9\nlatency_ms = 900\n";
+    let provider = Provider::new().answer(|_| Reply::text("done")).start();
+    let bound = |tiers: &str, message: &str| {
+        std::fs::write(&overlay, tiers).expect("written");
+        let sidecar =
+            learning(&provider).set("narrow.history", "false").set("narrow.catalog", &format!("{overlay:?}")).start();
+        let mut body = roster::ask(message);
+        let tools = body["tools"].as_array_mut().expect("the roster");
+        tools.extend(RIVALS.map(|name| roster::function(name, OPENS)));
+        tools.push(roster::function("delete_mailbox", "Deletes the mailbox with all messages for good"));
+        tools.push(roster::function("show_mailbox", "Shows the mailbox with all messages"));
+        let before = provider.chats().len();
+        assert_eq!(sidecar.post(KIMI, &body.to_string()).packlight("action"), "narrowed");
+        provider.wait(before + 1).tools()
+    };
+    let [first, second] = RIVALS.map(str::to_owned);
+    assert!(bound("", OPENS).contains(&first), "nothing is said of them: the first in the roster");
+    assert!(bound(tiers, OPENS).contains(&second), "however dear and slow");
+    let deleted = bound(tiers, "Delete my mailbox for good, with all messages, deletes");
+    assert!(deleted.contains(&"delete_mailbox".to_owned()), "{deleted:?}");
+    assert!(bound(tiers, "Shows the mailbox").contains(&"show_mailbox".to_owned()));
 }

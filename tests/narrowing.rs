@@ -416,3 +416,95 @@ fn other_refusals_are_relayed_as_they_are() {
         assert_eq!(provider.chats().len(), 1, "nothing is sent twice");
     }
 }
+
+/// Tools of many names and, where `twins`, some of one name; the first `core` are always on.
+fn crowd(path: &str, core: usize, count: usize, twins: bool) -> Value {
+    let names = (0..core).map(|n| format!("core_{n}")).chain((0..count).map(|n| format!("tool_{n}")));
+    let names = names.chain((0..if twins { count / 2 } else { 0 }).map(|n| format!("tool_{n}")));
+    let tool = |name: String| {
+        let text = format!("Does what number {} does", name.rsplit('_').next().unwrap_or_default());
+        let function = roster::function(&name, &text);
+        let schema = function["function"]["parameters"].clone();
+        match path {
+            _ if path.ends_with("completions") => function,
+            _ if path.ends_with("messages") => json!({"name": name, "description": text, "input_schema": schema}),
+            _ => json!({"name": name, "description": text, "parameters": schema}),
+        }
+    };
+    let tools: Value = names.map(tool).collect();
+    if path.ends_with("Content") { json!([{"functionDeclarations": tools}]) } else { tools }
+}
+
+/// A model that searches, calls what it was not given, and talks, by chance.
+fn erratic(request: &Received) -> Reply {
+    let chance = request.body.len() / 3;
+    let called = format!("tool_{}", chance % 40);
+    match chance % 4 {
+        0 | 1 if request.declares("find_tools") => {
+            Reply::find(&format!("number {} and number {}", chance % 41, chance % 7))
+        }
+        2 if request.declares("call_tool") && !request.declares(&called) => {
+            Reply::call("call_tool", json!({"name": called, "arguments": "{}"}))
+        }
+        2 => Reply::call(&called, json!({})).and_call(&format!("tool_{}", chance % 23), json!({})),
+        _ => Reply::text("done"),
+    }
+}
+
+/// Whatever is bound, called, kept and found: no leg of a narrowed request declares more than the upstream takes.
+#[test]
+fn a_narrowed_request_never_declares_more_than_max_tools() {
+    use proptest::prelude::*;
+    use proptest::test_runner::{Config, TestRunner};
+
+    let provider = Provider::new().lenient().answer(erratic).start();
+    let (caps, bindings, widths) = ([4, 9, 16, 24, 128, 512], ["replace", "append", "dispatch"], [(3, 5), (12, 40)]);
+    let mut upstreams = String::new();
+    for cap in caps {
+        for binding in bindings {
+            for (at, (width, most)) in widths.iter().enumerate() {
+                upstreams += &format!(
+                    "[[upstream]]\nname = \"{binding}-{cap}-{at}\"\nurl = \"{}\"\nmax_tools = {cap}\n\
+                     narrow = {{ binding = \"{binding}\", append_models = [\"*\"], always_on = [\"core_*\"], \
+                     max_retrieved_tools = {width}, max_bound_tools = {most}, sticky_need = 2 }}\n",
+                    provider.url()
+                );
+            }
+        }
+    }
+    let sidecar = Sidecar::over(&provider).tail(&upstreams).start();
+    let narrowed = std::cell::Cell::new(0);
+    let cases = (0..caps.len(), 0..3usize, 0..2usize, 0..3usize, 0..3usize, 0..3usize, any::<bool>(), 0..60usize);
+    let config = Config { cases: 72, failure_persistence: None, ..Config::default() };
+    let ran = TestRunner::new(config).run(&cases, |(cap, binding, width, wire, core, count, twins, seed)| {
+        let upstream = format!("{}-{}-{width}", bindings[binding], caps[cap]);
+        let wire = ["/v1/chat/completions", "/v1/messages", "/v1beta/models/m:generateContent"][wire];
+        let path = format!("/{upstream}{wire}");
+        let asked = format!("number {seed}, number {} and number {}", seed / 2, seed / 3);
+        let mut body = match wire {
+            _ if wire.ends_with("Content") => roster::ask_gemini(&asked),
+            _ if wire.ends_with("messages") => roster::ask_anthropic(&asked),
+            _ => roster::ask(&asked),
+        };
+        body["tools"] = crowd(wire, [0, 2, 7][core], [20, 60, 300][count], twins);
+        let keep: Vec<String> = (0..seed % 9).map(|n| format!("tool_{}", n * 2)).collect();
+        let headers = [("x-packlight-keep", keep.join(","))];
+        let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        for turn in 0..4 {
+            let before = provider.chats().len();
+            let answer = sidecar.post_with(&path, if turn % 2 == 0 { &headers } else { &[] }, &body.to_string());
+            prop_assert_eq!(answer.status, 200, "{}", answer.text());
+            if answer.packlight("action") == "narrowed" {
+                narrowed.set(narrowed.get() + 1);
+                for leg in &provider.chats()[before..] {
+                    let tools = leg.tools();
+                    prop_assert!(tools.len() <= caps[cap], "{} of {}: {:?}", path, tools.len(), tools);
+                }
+            }
+            body = roster::after(&body, &answer.json(), &format!("number {} too", seed + turn));
+        }
+        Ok(())
+    });
+    assert!(ran.is_ok(), "{ran:?}");
+    assert!(narrowed.get() > 100, "only {} were narrowed", narrowed.get());
+}

@@ -1,10 +1,8 @@
 //! The shared store against a real redis-server, killed, frozen, restarted and filled with rubbish.
 
 mod embedders;
+mod support;
 
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,86 +10,17 @@ use embedders::{Counting, documents, question_texts, settings};
 use packlight::embed::{Embeddings, Space};
 use packlight::retrieval::question::Question;
 use packlight::store::{MAX_FIELDS, Op, Redis, Store};
+use support::redis::{PATIENT, Server};
 
 const HOUR: Duration = Duration::from_secs(3600);
-/// For what must work on a busy machine; what must fail fast uses `Redis::new`, as the program does.
-const PATIENT: Duration = Duration::from_secs(20);
 
-/// A redis-server of this test's own.
-struct Server {
-    port: u16,
-    process: Option<Child>,
-    folder: tempfile::TempDir,
+/// What an embedder's replicas leave in it.
+trait Vectors {
+    fn vectors_key(&self, tools: usize) -> String;
+    async fn published(&self);
 }
 
-impl Server {
-    /// A free port, with nobody on it yet.
-    fn reserved() -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        Self { port, process: None, folder: tempfile::tempdir().unwrap() }
-    }
-
-    fn started() -> Self {
-        let mut server = Self::reserved();
-        server.start();
-        server
-    }
-
-    fn start(&mut self) {
-        let process = Command::new("redis-server")
-            .args(["--port", &self.port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
-            .arg("--dir")
-            .arg(self.folder.path())
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("redis-server is missing: apt-get install redis-server (Debian), brew install redis (macOS)");
-        self.process = Some(process);
-        let give_up = Instant::now() + PATIENT;
-        while TcpStream::connect(("127.0.0.1", self.port)).is_err() {
-            assert!(Instant::now() < give_up, "redis-server did not start");
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    }
-
-    fn kill(&mut self) {
-        if let Some(mut process) = self.process.take() {
-            process.kill().unwrap();
-            process.wait().unwrap();
-        }
-    }
-
-    fn signal(&self, signal: &str) {
-        let pid = self.process.as_ref().unwrap().id().to_string();
-        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
-    }
-
-    fn url(&self) -> String {
-        format!("redis://127.0.0.1:{}", self.port)
-    }
-
-    /// A store as the program opens it, but for a machine that is busy with tests.
-    fn store(&self) -> Redis {
-        Redis::with_deadline(&self.url(), "pl", PATIENT, Duration::ZERO).unwrap()
-    }
-
-    /// One command past the store, each word as it stands; the reply as it came.
-    fn raw(&self, words: &[&[u8]]) -> Vec<u8> {
-        let mut socket = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
-        let mut command = format!("*{}\r\n", words.len()).into_bytes();
-        for word in words {
-            command.extend(format!("${}\r\n", word.len()).bytes());
-            command.extend(*word);
-            command.extend(b"\r\n");
-        }
-        command.extend(b"*1\r\n$4\r\nQUIT\r\n");
-        socket.write_all(&command).unwrap();
-        let mut reply = Vec::new();
-        socket.read_to_end(&mut reply).unwrap();
-        reply.strip_suffix(b"+OK\r\n").unwrap().to_vec()
-    }
-}
-
-impl Server {
+impl Vectors for Server {
     /// The key of the packed buffer of this many tools, two rows each, without the store's prefix.
     fn vectors_key(&self, tools: usize) -> String {
         let keys = String::from_utf8(self.raw(&[b"KEYS", b"pl:tool-vectors:*"])).unwrap();
@@ -111,12 +40,6 @@ impl Server {
             assert!(Instant::now() < give_up, "never published");
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.kill();
     }
 }
 

@@ -38,8 +38,7 @@ fn read_one(name: &str, mut section: Section<'_>) -> Option<ToolFile> {
     }
     let mut path: Option<PathBuf> = None;
     section.take_path("tools", &mut path);
-    let read = path.map(|path| ToolFile::read(name, &path));
-    let file = match read {
+    let file = match path.map(|path| ToolFile::read(name, &path)) {
         Some(Ok(file)) => Some(file),
         Some(Err(problem)) => {
             section.report("tools", problem);

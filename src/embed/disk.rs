@@ -19,7 +19,7 @@ use super::rows::{Key, Numbers, plausible};
 const MAGIC: [u8; 4] = *b"PLv1";
 const KEY: usize = size_of::<Key>();
 const CHECKSUM: usize = size_of::<u64>();
-/// A file that has grown past this is begun anew: 40,000 tools of 384 dimensions.
+/// A file that has grown past this is begun anew: 20,000 tools of 384 dimensions, two rows each.
 const MOST: u64 = 64 << 20;
 const PIECE: u64 = 1 << 18;
 

@@ -15,14 +15,16 @@ use super::tasks::Tasks;
 use crate::retrieval::embedder::{EmbedError, Embedder};
 use crate::store::{Op, Store};
 
-/// Bytes of rows in memory: 40,000 tools of 384 dimensions.
+/// Bytes of rows in memory: 19,000 tools of 384 dimensions, two rows each.
 const MEMORY: u64 = 64 << 20;
 /// Rows embedded and kept at a time: what is done stays done when the rest fails. Two rows and three texts a tool: one
 /// request of a remote embedder.
 const CHUNK: usize = 64;
+/// Rows that take the builtin embedder some ten seconds.
+const LONG: usize = 2 * CHUNK;
 /// The shared store keeps a roster's rows for this long after their last build.
 const LIFE: Duration = Duration::from_secs(30 * 24 * 3600);
-/// A build that takes long says so this often.
+/// A build that takes long says how far it is when it begins and this often.
 const SAY: Duration = Duration::from_secs(10);
 /// A builder that has not delivered after this is taken to have died.
 const CLAIM: Duration = Duration::from_secs(20);
@@ -138,11 +140,15 @@ impl Shelf {
             rows.iter().filter(|row| found.missing.contains(&row.key) && seen.insert(row.key)).collect();
         let begun = Instant::now();
         let mut said = begun;
+        if missing.len() > LONG {
+            let (done, of) = (found.numbers.len(), found.numbers.len() + missing.len());
+            tracing::info!(done, of, "making vectors; what is done is kept");
+        }
         for (at, chunk) in missing.chunks(CHUNK).enumerate() {
             if said.elapsed() >= SAY {
                 said = Instant::now();
-                let (done, of) = (at * CHUNK, missing.len());
-                tracing::info!(done, of, took = ?begun.elapsed(), "embedding a roster; what is done is kept");
+                let (done, of) = (found.numbers.len(), found.numbers.len() + missing.len() - at * CHUNK);
+                tracing::info!(done, of, took = ?begun.elapsed(), "making vectors; what is done is kept");
             }
             match self.embed(chunk).await {
                 Ok(new) => {

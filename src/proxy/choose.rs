@@ -164,7 +164,7 @@ impl Chooser {
                 block.declare(&roster, Place::Behind(view.messages.len().saturating_sub(1)), wished);
             }
         }
-        if block.count() + 1 > route.policy.max_tools {
+        if block.declarations(binding) > route.policy.max_tools {
             return Err(Bypass::TooLarge);
         }
         let discovered = past.found();

@@ -211,10 +211,14 @@ impl Narrowing {
             return (search::broken(over), search::Outcome::Error);
         };
         let policy = &self.route.policy;
-        let room = policy.max_tools.saturating_sub(self.chosen.block.count() + 1);
+        let room = policy.max_tools.saturating_sub(self.chosen.block.declarations(self.chosen.binding));
         let most = policy.max_discovered_tools.min(room);
         match self.app.chooser.search(&self.chosen, query, &self.asked, most).await {
             Ok(Some(tools)) => {
+                let tools = self.chosen.block.within(&self.chosen.roster, tools, room);
+                if tools.is_empty() {
+                    return (search::nothing(), search::Outcome::Nothing);
+                }
                 let place = Place::Appended(self.appended.len());
                 self.chosen.block.declare(&self.chosen.roster, place, tools.iter().copied());
                 names.extend(tools.iter().map(|tool| self.chosen.roster.name(*tool).to_owned()));

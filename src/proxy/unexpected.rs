@@ -47,8 +47,9 @@ impl Unexpected {
         let words: std::collections::HashSet<&str> = text.split(|c: char| !is_name(c)).collect();
         let roster = narrowing.chosen.roster.clone();
         let named = (0..roster.len()).filter(|tool| words.contains(roster.name(*tool)));
-        let room = narrowing.route.policy.max_tools.saturating_sub(narrowing.chosen.block.count() + 1);
-        let withheld: Vec<usize> = named.filter(|tool| !narrowing.chosen.block.contains(*tool)).take(room).collect();
+        let block = &narrowing.chosen.block;
+        let room = narrowing.route.policy.max_tools.saturating_sub(block.declarations(narrowing.chosen.binding));
+        let withheld = block.within(&roster, named.filter(|tool| !block.contains(*tool)), room);
         withheld.iter().for_each(|tool| narrowing.chosen.block.insist(&roster, *tool));
         let added = withheld.len();
         if added > 0 {

@@ -67,7 +67,8 @@ fn walk(past: &Past<'_>, policy: &Policy, selections: &[Selection], from: usize)
             if needed.len() > room && turn > from {
                 return Err(turn);
             }
-            news.declared = !block.declare(past.roster, Place::Behind(begun), needed.into_iter().take(room)).is_empty();
+            let fits = block.within(past.roster, needed, room);
+            news.declared = !block.declare(past.roster, Place::Behind(begun), fits).is_empty();
         } else {
             news.declared = false;
         }

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 pub use super::cause::Cause;
 use super::past::{Past, What};
-use super::policy::{Policy, Stability};
+use super::policy::{Binding, Policy, Stability};
 use super::roster::Roster;
 use super::selection::Selection;
 use crate::wire::request::{Declaration, Place, Slot};
@@ -142,6 +142,21 @@ impl Block {
         new
     }
 
+    /// The first of these tools, as many as fit with all of their names where `room` more may be declared.
+    pub fn within(&self, roster: &Roster, tools: impl IntoIterator<Item = usize>, mut room: usize) -> Vec<usize> {
+        let mut taken = HashSet::new();
+        let fits = |tool: &usize| {
+            let twins =
+                roster.twins(*tool).iter().copied().filter(|twin| !self.contains(*twin) && !taken.contains(twin));
+            let twins: Vec<usize> = twins.collect();
+            let fits = twins.len() <= room;
+            room = room.saturating_sub(twins.len());
+            taken.extend(twins);
+            fits
+        };
+        tools.into_iter().take_while(fits).collect()
+    }
+
     /// What is declared in the conversation, in order.
     pub fn declared(&self) -> &[Declaration] {
         self.declared.as_deref().unwrap_or_default()
@@ -161,6 +176,16 @@ impl Block {
     /// How many tools are bound, `find_tools` not counted.
     pub fn count(&self) -> usize {
         self.first.len() + self.added.len() + self.placed.len()
+    }
+
+    /// How many tools a request with this block declares, wherever and on whichever leg, ours included.
+    pub fn declarations(&self, binding: Binding) -> usize {
+        match binding {
+            // Also what is declared in the conversation.
+            Binding::Replace | Binding::Append => self.count() + 1,
+            // `find_tools` and `call_tool` beside the block; on a leg without the one, what was found beside the other.
+            Binding::Dispatch => (self.first.len() + self.placed.len() + 2).max(self.count() + 1),
+        }
     }
 
     /// The block as it is written; `find_tools` stands behind the first part so that its place never moves. Its slot is

@@ -37,6 +37,7 @@ pub mod model;
 pub mod openai;
 pub mod provider;
 pub mod received;
+pub mod redis;
 pub mod reply;
 pub mod roster;
 pub mod sidecar;

@@ -109,3 +109,40 @@ pub fn then(body: &Value, reply: &Value, more: &[Value]) -> Value {
     messages.extend_from_slice(more);
     body
 }
+
+/// The next request of an agent of any wire: the reply, what its calls came to, and this message where it made none.
+pub fn after(body: &Value, reply: &Value, message: &str) -> Value {
+    let mut body = body.clone();
+    let user = |content: Value| json!({"role": "user", "content": content});
+    if body["contents"].is_array() {
+        let said = reply["candidates"][0]["content"].clone();
+        let calls = list(&said["parts"]).into_iter().filter_map(|part| part.get("functionCall").cloned());
+        let mut parts: Vec<Value> = calls
+            .map(|call| {
+                let mut response = json!({"name": call["name"], "response": {"output": "ok"}});
+                if let Some(id) = call.get("id") {
+                    response["id"] = id.clone();
+                }
+                json!({"functionResponse": response})
+            })
+            .collect();
+        if parts.is_empty() {
+            parts.push(json!({"text": message}));
+        }
+        body["contents"].as_array_mut().expect("contents").extend([said, json!({"role": "user", "parts": parts})]);
+        return body;
+    }
+    if reply["type"] == "message" {
+        let said = reply["content"].clone();
+        let used = list(&said).into_iter().filter(|part| part["type"] == "tool_use");
+        let results: Vec<Value> =
+            used.map(|call| json!({"type": "tool_result", "tool_use_id": call["id"], "content": "ok"})).collect();
+        let content = if results.is_empty() { message.into() } else { results.into() };
+        let messages = body["messages"].as_array_mut().expect("messages");
+        messages.extend([json!({"role": "assistant", "content": said}), user(content)]);
+        return body;
+    }
+    let said = &reply["choices"][0]["message"];
+    let more = if list(&said["tool_calls"]).is_empty() { vec![user(message.into())] } else { Vec::new() };
+    then(&body, said, &more)
+}
