@@ -29,6 +29,7 @@ use packlight::metrics::Metrics;
 use packlight::outcome::{Action, Outcome, Verdict};
 use packlight::proxy::journal::Journal;
 use packlight::proxy::ledger::{Ledger, Measure};
+use packlight::proxy::sent::Sent;
 use packlight::turn::fold::Block;
 use packlight::turn::policy::{Facts, Policy};
 use packlight::turn::roster::Roster;
@@ -92,8 +93,8 @@ fn outcome(n: usize, ledger: &Ledger) -> Outcome {
         "x".repeat(n % 300),
         tools.join(",")
     ));
-    let view = Format::OpenAi.view(&body, "/v1/chat/completions").expect("a request");
-    let text = std::str::from_utf8(&body).expect("text");
+    let sent = Sent::plain(Format::OpenAi, "/v1/chat/completions", body);
+    let view = sent.view().expect("a request");
     let policy = policy();
     let roster = Arc::new(Roster::new(&view.tools, &policy, &|_| Facts::default()));
     let selection = Selection { best: vec![n % 3], ..Selection::default() };
@@ -124,7 +125,7 @@ fn outcome(n: usize, ledger: &Ledger) -> Outcome {
     for call in 0..5 {
         outcome.called(&format!("undeclared{n}_{call}{}", "z".repeat(n % 400)), Verdict::Withheld);
     }
-    ledger.measure(Measure::of(&body, &view, &roster, &policy, outcome.history.clone()));
+    ledger.measure(Measure::of(&sent, &view, &roster, &policy, outcome.history.clone()));
     outcome
 }
 

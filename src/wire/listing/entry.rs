@@ -75,8 +75,7 @@ fn declarations(raw: &RawValue) -> Option<Vec<&RawValue>> {
 fn entry(raw: &RawValue, at: usize) -> Result<Entry<'_>, ListingError> {
     let object = Object::of(raw).ok_or(ListingError::NoFunction { at })?;
     let kind = object.text("type");
-    let plain =
-        object.find("type").is_none_or(|kind| is_null(kind)) || matches!(kind.as_deref(), Some("function" | "custom"));
+    let plain = object.find("type").is_none_or(is_null) || matches!(kind.as_deref(), Some("function" | "custom"));
     let function = object.find("function").and_then(Object::of);
     let named = object.find("name").is_some() || object.find("description").is_some();
     if !plain || (function.is_none() && !named && !object.0.is_empty()) {
