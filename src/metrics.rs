@@ -205,7 +205,7 @@ impl Metrics {
     pub fn record(&self, outcome: &Outcome) {
         let upstream = outcome.upstream.as_str();
         let model = bounded(&self.models, &outcome.model);
-        let (action, arm) = (outcome.action.label(), outcome.action.arm());
+        let (action, arm) = (outcome.action.label(), outcome.arm());
         self.requests.with_label_values(&[upstream, outcome.wire, action, outcome.reason]).inc();
         if outcome.roster > 0 {
             self.roster_tools.with_label_values(&[upstream]).observe(outcome.roster as f64);

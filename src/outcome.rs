@@ -9,6 +9,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::cost::cache::Segment;
 use crate::decision::{self, Called, Decision, Query, Saved, Scored, Timings, Used};
+use crate::turn::bypass::Bypass;
 use crate::turn::fold::{Block, Cause};
 use crate::turn::roster::Roster;
 use crate::turn::{script, search};
@@ -41,8 +42,7 @@ impl Action {
         }
     }
 
-    /// Which group its usage counts for.
-    pub fn arm(self) -> &'static str {
+    fn arm(self) -> &'static str {
         match self {
             Self::Narrowed => "narrow",
             Self::Full => "bypass",
@@ -101,6 +101,8 @@ pub struct Outcome {
     /// Empty when narrowed.
     pub reason: &'static str,
     pub binding: &'static str,
+    /// Narrowed although the full roster costs less, to see what searches cost.
+    pub explored: bool,
     /// User-authored messages so far.
     pub turn: usize,
     /// Number of this request within its turn, from 1.
@@ -179,6 +181,15 @@ const SAMPLE: usize = 600;
 const NAME: usize = 256;
 
 impl Outcome {
+    /// Which group its usage counts for: what `auto` sends in full is narrowing's own choice.
+    pub fn arm(&self) -> &'static str {
+        if self.action == Action::Full && self.reason == Bypass::Cost.label() {
+            Action::Narrowed.arm()
+        } else {
+            self.action.arm()
+        }
+    }
+
     /// Was a block chosen, for use or in shadow?
     pub fn chose(&self) -> bool {
         matches!(self.action, Action::Narrowed | Action::Shadow) && self.block.is_some()
@@ -274,7 +285,7 @@ impl Outcome {
             wire: self.wire.to_owned(),
             model: cut(&self.model),
             mode: self.mode.to_owned(),
-            arm: self.action.arm().to_owned(),
+            arm: self.arm().to_owned(),
             action: self.action.label().to_owned(),
             reason: self.reason.to_owned(),
             binding: if chose { self.binding.to_owned() } else { String::new() },

@@ -14,7 +14,7 @@ use packlight::replay::grid::{self, Cell, Summary};
 use packlight::replay::models::{Models, Settings};
 use packlight::replay::synthetic::Synthetic;
 
-const APPEND: Able = Able { append: true, dispatch: false };
+const APPEND: Able = Able { append: true, dispatch: true };
 const DISPATCH: Able = Able { append: false, dispatch: true };
 
 /// Input cost against the full roster's, in percent.
@@ -71,26 +71,30 @@ fn the_estimate_is_near_the_simulation() {
     }
 }
 
-/// The policy that is chosen for traffic that is known never costs over 2 % more than the full roster, and saves a fifth
-/// in the median cell: for models that take declarations, and for those that do not. Whoever knows nothing of the
-/// traffic but its price and roster loses in a few short, much searching conversations.
+/// What `auto` serves once it knows the traffic never costs over 2 % more than the full roster, the conversations that it
+/// narrows only to learn from counted, and saves a fifth in the median cell: for models that take declarations, and for
+/// those that do not. The first conversations, of which nothing is known but price and roster, are narrowed: that loses
+/// where a few requests search a lot, and hardly anywhere else.
 #[test]
-fn the_chosen_policy_holds_on_the_grid() {
+fn what_auto_serves_holds_on_the_grid() {
     let [append, dispatch] = grid::grid([APPEND, DISPATCH], || {});
     for (able, cells) in [(APPEND, append), (DISPATCH, dispatch)] {
         assert_eq!(cells.len() as u64, grid::shapes() * 6);
-        let known = Summary::of(cells.iter().map(|cell| cell.known));
-        assert!(known.worst <= 0.02 && known.losing == 0, "{able:?}: {known:?}");
-        assert!(known.median <= -0.20, "{able:?}: {known:?}");
-        let blind = |filter: fn(&&Cell) -> bool| Summary::of(cells.iter().filter(filter).map(|cell| cell.blind));
-        let cached = blind(|cell| cell.cached);
+        let served = Summary::of(cells.iter().map(|cell| cell.served));
+        assert!(served.worst <= 0.02 && served.losing == 0, "{able:?}: {served:?}");
+        assert!(served.median <= -0.20, "{able:?}: {served:?}");
+        assert!(served.chosen.contains_key("full"), "{served:?}");
+        let first = |filter: fn(&&Cell) -> bool| Summary::of(cells.iter().filter(filter).map(|cell| cell.first));
+        let all = first(|_| true);
+        assert!(all.median <= -0.18 && all.losing * 10 < all.cells, "{able:?}: {all:?}");
+        assert!(!all.chosen.contains_key("full"), "this roster is large enough to learn from: {all:?}");
+        let cached = first(|cell| cell.cached);
         assert!(cached.losing * 50 < cached.cells && cached.worst < 0.12, "{able:?}: {cached:?}");
-        // Who narrows in any case loses where a conversation of a few requests searches, and hardly anywhere else.
-        let served = |cell: &&Cell| cell.traffic.turns * cell.traffic.calls > 15.0 && cell.cached;
-        let served = Summary::of(cells.iter().filter(served).map(|cell| cell.served));
-        assert!(served.worst < 0.04, "{able:?}: {served:?}");
-        let calm = blind(|cell| cell.traffic.expansions < 1.0);
+        let calm = first(|cell| cell.traffic.expansions < 1.0);
         assert!(calm.losing == 0 && calm.median < -0.22, "{able:?}: {calm:?}");
+        let long = |cell: &&Cell| cell.traffic.turns * cell.traffic.calls > 15.0 && cell.cached;
+        let long = Summary::of(cells.iter().filter(long).map(|cell| cell.narrowed));
+        assert!(long.worst < 0.04, "{able:?}: {long:?}");
     }
 }
 

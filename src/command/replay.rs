@@ -81,7 +81,7 @@ fn settings(arguments: &Replay, config: &Config) -> Settings {
 fn all_shapes(json: bool) -> Result<(), Failure> {
     let bar = bar(grid::shapes(), "{bar:40} {pos} of {len} shapes, {eta} left");
     let kinds = [
-        ("models that take declarations (append)", Able { append: true, dispatch: false }),
+        ("models that take declarations (append)", Able { append: true, dispatch: true }),
         ("models that do not (dispatch)", Able { append: false, dispatch: true }),
     ];
     let grids = grid::grid(kinds.map(|(_, able)| able), || bar.inc(1));

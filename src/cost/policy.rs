@@ -129,12 +129,37 @@ pub const WORTH_A_DETOUR: f64 = 0.98;
 const CAUTION: f64 = 1.1;
 /// Searches that a turn may hold (`max_discovery_legs`).
 const SEARCHES: f64 = 2.0;
+/// Of the conversations that cost less in full, the share that is narrowed all the same: searches are only seen where
+/// tools are withheld. So small that what it costs stays far below 2 % wherever narrowing loses.
+pub const EXPLORED: f64 = 1.0 / 50.0;
+/// What a cached token costs of a fresh one where nobody said: what most providers ask, see `config/prices.toml`.
+pub const UNKNOWN_RATIO: f64 = 0.1;
 /// Half a chunk of 256 tokens: what the end of a cached prefix loses on average.
 const HALF_CHUNK: f64 = 128.0;
 
-/// The policy to take for conversations like this: the cheapest of those that are carried out ([`Policy::Sticky`] for
-/// `replace`), and [`Policy::Full`] where no narrowing saves anything.
+/// The policy to take for conversations like this: the cheapest of those that are carried out, and [`Policy::Full`] where
+/// no narrowing saves anything.
 pub fn choose(traffic: &Traffic, able: Able) -> Policy {
+    let (best, cost) = cheapest(traffic, able);
+    if estimate(Policy::Full, traffic) <= cost { Policy::Full } else { best }
+}
+
+/// The cheapest way to narrow them ([`Policy::Sticky`] for `replace`).
+pub fn narrowing(traffic: &Traffic, able: Able) -> Policy {
+    cheapest(traffic, able).0
+}
+
+/// The policy for conversations that nobody has watched: prices and sizes are `traffic`'s, the rest is
+/// [`Traffic::expected`]. What searches cost only narrowed conversations tell: the full roster is taken where narrowing
+/// would not pay without a single search, so for rosters that are hardly larger than what is bound.
+pub fn guess(traffic: &Traffic, able: Able) -> Policy {
+    let Traffic { turns, calls, expansions, needs, .. } = Traffic::expected();
+    let unwatched = Traffic { turns, calls, expansions, needs, ..*traffic };
+    let calm = Traffic { expansions: 0.0, needs: 0.0, ..unwatched };
+    if choose(&calm, able) == Policy::Full { Policy::Full } else { narrowing(&unwatched, able) }
+}
+
+fn cheapest(traffic: &Traffic, able: Able) -> (Policy, f64) {
     let careful = Traffic { expansions: traffic.expansions * CAUTION, needs: traffic.needs * CAUTION, ..*traffic };
     let cost = |policy| estimate(policy, &careful);
     let mut best = (Policy::Sticky, cost(Policy::Sticky));
@@ -150,8 +175,7 @@ pub fn choose(traffic: &Traffic, able: Able) -> Policy {
     if able.dispatch {
         take(Policy::Dispatch, WORTH_A_DETOUR);
     }
-    take(Policy::Full, 1.0);
-    best.0
+    best
 }
 
 /// Input tokens at full price of one such conversation, extra legs included.
@@ -252,6 +276,21 @@ mod tests {
         assert_eq!(choose(&warm, BOTH), Policy::Full, "the roster is cached already, a selection is not");
         let small = Traffic { roster: 4_600.0, ..Traffic::default() };
         assert_eq!(choose(&small, BOTH), Policy::Full);
+    }
+
+    #[test]
+    fn unwatched_traffic_is_narrowed_unless_there_is_nothing_to_save() {
+        let one_turn = Traffic { turns: 1.0, calls: 1.0, expansions: 3.0, ..Traffic::default() };
+        assert_eq!(choose(&one_turn, BOTH), Policy::Full);
+        assert_eq!(guess(&one_turn, BOTH), Policy::Append, "what was not watched is not known");
+        assert_eq!(guess(&one_turn, Able { dispatch: true, ..Able::default() }), Policy::Dispatch);
+        let small = Traffic { roster: 1_600.0, bound: 900.0, core: 300.0, found: 250.0, ..Traffic::default() };
+        for able in [BOTH, Able::default(), Able { dispatch: true, ..Able::default() }] {
+            assert_ne!(guess(&small, able), Policy::Full);
+            assert_eq!(guess(&Traffic { bound: 1_700.0, ..small }, able), Policy::Full);
+        }
+        let no_cache = Traffic { ratio: 1.0, ..Traffic::default() };
+        assert_eq!(guess(&no_cache, Able { dispatch: true, ..Able::default() }), Policy::Sticky);
     }
 
     #[test]

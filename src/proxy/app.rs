@@ -104,9 +104,10 @@ impl App {
         self.routes.iter().find(|route| route.upstream.name == upstream)
     }
 
-    /// What a conversation of this model is expected to be; `None`: nobody knows yet.
-    pub fn expected(&self, upstream: &str, model: &str) -> Option<Traffic> {
-        self.watch.expected(upstream, model)
+    /// What a conversation of this model is expected to be; `None`: nobody knows yet. `price`: of a cached token, of a
+    /// fresh one.
+    pub fn expected(&self, upstream: &str, model: &str, price: f64) -> Option<Traffic> {
+        self.watch.expected(upstream, model, price)
     }
 
     /// Counts one request and has it worked out and recorded.
@@ -119,7 +120,9 @@ impl App {
             price.cost(Billed { prompt: usage.prompt, cached: usage.cached, completion: usage.completion })
         });
         self.metrics.record(&outcome);
-        self.watch.observe(&outcome);
+        if let Some(route) = self.route(&outcome.upstream) {
+            self.watch.observe(&outcome, route.cache_life);
+        }
         self.ledger.record(outcome);
     }
 }

@@ -65,8 +65,17 @@ pub fn account(upstream: &str, model: &str, credential: &[u8]) -> u64 {
 /// Is this conversation narrowed, or in the comparison group? Stable across replicas and restarts: `conversation` is a
 /// SHA-256 in hex.
 pub fn is_narrowed(conversation: &str, percent: u8) -> bool {
-    let bucket = conversation.get(..8).and_then(|head| u32::from_str_radix(head, 16).ok()).unwrap_or_default() % 100;
-    bucket < u32::from(percent)
+    number(conversation.get(..8)) % 100 < u32::from(percent)
+}
+
+/// Is this conversation among the share that is narrowed only to be watched? As stable, and independent of
+/// [`is_narrowed`].
+pub fn is_explored(conversation: &str, share: f64) -> bool {
+    f64::from(number(conversation.get(8..16))) < share * f64::from(u32::MAX)
+}
+
+fn number(hex: Option<&str>) -> u32 {
+    hex.and_then(|hex| u32::from_str_radix(hex, 16).ok()).unwrap_or(u32::MAX)
 }
 
 /// Unique enough to find a request's record: time, process and a count.

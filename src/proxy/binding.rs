@@ -1,15 +1,13 @@
-//! Which binding a request gets, and what is remembered of providers that refused
-//! one. NOT what a binding does (turn).
+//! Which bindings a request may get, and what is remembered of providers that
+//! refused one. NOT which it gets (`way.rs`), NOT what a binding does (turn).
 
 use std::time::{Duration, Instant};
 
 use moka::sync::Cache;
 
 use super::route::Route;
-use crate::config::narrow::Binding as Configured;
-use crate::cost::policy::{self, Able, Policy, Traffic};
+use crate::cost::policy::Able;
 use crate::turn::dispatch::CALL_TOOL;
-use crate::turn::policy::Binding;
 use crate::turn::roster::Roster;
 use crate::wire::Format;
 
@@ -17,8 +15,6 @@ use crate::wire::Format;
 const MODELS: u64 = 1024;
 /// How long a model is not asked again after its first refusal; each further one doubles it.
 const REST: Duration = Duration::from_secs(600);
-/// Tokens of the declaration of `find_tools`, about.
-const FIND_TOOLS: f64 = 250.0;
 const LONGEST_REST: Duration = Duration::from_secs(24 * 3600);
 
 /// Whose binding is asked for.
@@ -28,6 +24,8 @@ pub struct Request<'r> {
     pub format: Format,
     pub model: &'r str,
     pub roster: &'r Roster,
+    /// The provider takes fewer tools than there are: sent in full, some of them would be missing.
+    pub cut: bool,
 }
 
 /// Models that refused tools in messages, by upstream.
@@ -49,32 +47,10 @@ impl Default for Bindings {
 }
 
 impl Bindings {
-    /// The binding of a request for this model. `kept`: what its conversation had so far. `measured`: what `auto` knows.
-    pub fn of(
-        &self,
-        request: &Request<'_>,
-        kept: Option<Binding>,
-        measured: impl FnOnce() -> Option<Traffic>,
-    ) -> Binding {
-        let Request { route, format, model, roster } = *request;
-        let append = || self.takes_declarations(route, format, model);
-        let dispatch = || takes_call_tool(route, format, roster);
-        match route.binding {
-            Configured::Auto | Configured::Append if append() => Binding::Append,
-            Configured::Dispatch if dispatch() => Binding::Dispatch,
-            Configured::Auto if dispatch() => match kept {
-                // A block that changes its ways in the middle of a conversation is a cache lost.
-                Some(kept) => {
-                    if kept == Binding::Dispatch {
-                        kept
-                    } else {
-                        Binding::Replace
-                    }
-                }
-                None => measured().map_or(Binding::Replace, |traffic| cheapest(traffic, route, roster)),
-            },
-            Configured::Auto | Configured::Append | Configured::Replace | Configured::Dispatch => Binding::Replace,
-        }
+    /// What such a request's model and its wire can do.
+    pub fn able(&self, request: &Request<'_>) -> Able {
+        let Request { route, format, model, roster, .. } = *request;
+        Able { append: self.takes_declarations(route, format, model), dispatch: takes_call_tool(route, format, roster) }
     }
 
     /// The provider refused a request because of its message-level tools.
@@ -89,26 +65,6 @@ impl Bindings {
         format == Format::OpenAi
             && route.append_models.is_match(model)
             && known().is_none_or(|refusal| refusal.until <= Instant::now())
-    }
-}
-
-/// What costs least for such conversations with this roster. Never the full roster: who asks to narrow is narrowed, and
-/// `packlight replay` tells when that does not pay.
-fn cheapest(traffic: Traffic, route: &Route, roster: &Roster) -> Binding {
-    let all = roster.sizes().all_tokens() as f64;
-    let core: u64 = (0..roster.len()).filter(|tool| roster.always(*tool)).map(|tool| roster.sizes().tokens(tool)).sum();
-    let each = (all - core as f64) / roster.documents().len().max(1) as f64;
-    let core = core as f64 + FIND_TOOLS;
-    let sized = Traffic {
-        roster: f64::MAX,
-        core,
-        bound: core + each * route.policy.max_retrieved_tools.most() as f64,
-        found: each * route.policy.max_discovered_tools as f64,
-        ..traffic
-    };
-    match policy::choose(&sized, Able { append: false, dispatch: true }) {
-        Policy::Dispatch => Binding::Dispatch,
-        _ => Binding::Replace,
     }
 }
 

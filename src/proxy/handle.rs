@@ -28,12 +28,11 @@ use super::respond::{self, Trouble};
 use super::route::Route;
 use super::sent::{Arrived, Sent, Unread};
 use super::shadow::Shadow;
+use super::way;
 use crate::config::narrow::Mode;
-use crate::cost::policy::Traffic;
 use crate::outcome::{Action, Outcome};
 use crate::turn::bypass::Bypass;
-use crate::turn::policy::{Asked, Binding};
-use crate::turn::roster::Roster;
+use crate::turn::policy::{Asked, Way};
 use crate::turn::transcript::Transcript;
 use crate::turn::{memory, search, whole};
 use crate::wire::Format;
@@ -100,6 +99,8 @@ pub struct Chat {
     /// Below the prefix, with query.
     pub(super) path: String,
     pub(super) recorder: Recorder,
+    /// What is remembered of a conversation that goes in full by choice.
+    pub(super) noting: Option<(Remembered, String, Way)>,
 }
 
 impl Chat {
@@ -120,7 +121,7 @@ impl Chat {
             ..Outcome::default()
         };
         let recorder = Recorder::new(app.clone(), outcome);
-        Self { app: app.clone(), route, format, head: Head::of(parts), path, recorder }
+        Self { app: app.clone(), route, format, head: Head::of(parts), path, recorder, noting: None }
     }
 
     /// Reads, decides, chooses. In shadow the agent's bytes are sent whatever is found; the reason is told all the same.
@@ -189,11 +190,16 @@ impl Chat {
             return full(Bypass::NoQuery);
         }
         asked.begins = transcript.turns.last().is_some_and(|turn| turn.message + 1 >= view.messages.len());
+        let (app, route) = (self.app.clone(), self.route.clone());
+        let cut = outcome.fitting.is_some();
+        let asking = binding::Request { route: &route, format, model, roster: &roster, cut };
         if mode == Mode::Shadow {
-            let binding = self.binding(&view.model, &roster, &Remembered::default());
+            let way = way::way(&app, &asking, &conversation, None);
+            // What narrowing would miss is told of a conversation that would go in full as well, and that it would.
+            let (binding, reason) = (way.binding(), matches!(way, Way::Full(_)).then_some(Bypass::Cost));
             let shadow = Shadow { sent: sent.clone(), roster, transcript, asked, binding };
             self.recorder.shadow(shadow.begin(&self.app, &self.route));
-            return Plan::Untouched(Action::Shadow, None);
+            return Plan::Untouched(Action::Shadow, reason);
         }
         if !asked::is_narrowed(&conversation, self.route.percent) {
             return Plan::Untouched(Action::Holdout, None);
@@ -202,17 +208,22 @@ impl Chat {
         let chosen = tokio::time::timeout(self.route.deadline, async {
             let (store, life) = (&*self.app.store, self.route.cache_life);
             let remembered = Remembered::of(store, &conversation, (&view, sent.text()), &transcript, now, life).await;
-            let binding = self.binding(&view.model, &roster, &remembered);
-            let chooser = &self.app.chooser;
-            let roster = roster.clone();
+            let way = way::way(&app, &asking, &conversation, remembered.way());
+            if let Way::Full(_) = way {
+                return Ok((way, remembered, None));
+            }
             let request = choose::Request { view: &view, transcript: &transcript, asked: &asked };
-            let chosen = chooser.choose(&self.route, binding, roster, &request, &remembered).await?;
-            Ok::<_, Bypass>((chosen, remembered))
+            let chosen = app.chooser.choose(&route, way.binding(), roster.clone(), &request, &remembered).await?;
+            Ok::<_, Bypass>((way, remembered, Some(chosen)))
         });
-        let (chosen, remembered) = match chosen.await {
+        let (way, remembered, chosen) = match chosen.await {
             Err(_) => return full(Bypass::Deadline),
             Ok(Err(bypass)) => return full(bypass),
-            Ok(Ok(chosen)) => chosen,
+            Ok(Ok(known)) => known,
+        };
+        let Some(chosen) = chosen else {
+            self.noting = Some((remembered, conversation, way));
+            return full(Bypass::Cost);
         };
         history::learn(&self.app, &self.route, &chosen, &transcript, &view.messages, &asked);
         let find_tools = (policy.max_discovery_legs > 0).then(|| search::declaration(&policy.find_tools_name, &roster));
@@ -222,6 +233,7 @@ impl Chat {
             head: self.head.clone(),
             sent: sent.clone(),
             asked: Asked { begins: false, ..asked },
+            way,
             chosen,
             find_tools,
             remembered,
@@ -232,22 +244,13 @@ impl Chat {
             mends: false,
         };
         let first = narrowing.rewritten(&view, Kind::Searching, 0);
+        self.recorder.outcome.explored = matches!(way, Way::Explored(_));
         self.recorder.narrowed(
             &narrowing.chosen,
             narrowing.find_tools.is_some(),
             narrowing.remembered.cause(&narrowing.chosen),
         );
         Plan::Narrow(Box::new(narrowing), first)
-    }
-
-    /// How what is added reaches the model.
-    fn binding(&self, model: &str, roster: &Roster, remembered: &Remembered) -> Binding {
-        let (app, route) = (&self.app, &*self.route);
-        let request = binding::Request { route, format: self.format, model, roster };
-        app.bindings.of(&request, remembered.binding(), || {
-            let ratio = app.prices.find(model)?.ratio();
-            Some(Traffic { ratio, ..app.expected(&route.upstream.name, model)? })
-        })
     }
 }
 

@@ -25,7 +25,7 @@ use crate::outcome::Action;
 use crate::store::Op;
 use crate::turn::bypass::Bypass;
 use crate::turn::fold::{Block, Cause};
-use crate::turn::policy::{Asked, Binding};
+use crate::turn::policy::{Asked, Binding, Way};
 use crate::turn::transcript::Transcript;
 use crate::turn::{dispatch, memory, search};
 use crate::wire::dispatch::Dispatch;
@@ -46,6 +46,7 @@ pub struct Narrowing {
     pub head: Head,
     pub sent: Sent,
     pub asked: Asked,
+    pub way: Way,
     pub chosen: Chosen,
     /// `None`: the model may not search (`max_discovery_legs = 0`).
     pub find_tools: Option<FindTools>,
@@ -265,7 +266,8 @@ impl Narrowing {
 
     /// Notes for the next request what this one sends.
     pub async fn note(&self) {
-        self.remembered.note(&*self.app.store, &self.conversation, &self.chosen).await;
+        let way = self.way.with(self.chosen.binding);
+        self.remembered.note(&*self.app.store, &self.conversation, way, Some(&self.chosen)).await;
     }
 
     /// Remembers the hidden exchanges under the reply that the agent is shown.

@@ -35,6 +35,7 @@ pub mod traffic;
 pub mod tunnel;
 pub mod unexpected;
 pub mod upstream;
+pub mod way;
 
 use std::convert::Infallible;
 use std::future::Future;

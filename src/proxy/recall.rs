@@ -9,7 +9,7 @@ use super::choose::Chosen;
 use crate::store::{Op, Store};
 use crate::turn::fold::Cause;
 use crate::turn::memory::{self, Seen};
-use crate::turn::policy::Binding;
+use crate::turn::policy::Way;
 use crate::turn::transcript::Transcript;
 use crate::wire::request::Restored;
 use crate::wire::view::{ChatView, Role};
@@ -57,9 +57,9 @@ impl Remembered {
         Self { restored, expired, seen, news, now }
     }
 
-    /// The binding that the conversation had so far.
-    pub fn binding(&self) -> Option<Binding> {
-        self.seen.binding
+    /// How the conversation was sent so far.
+    pub fn way(&self) -> Option<Way> {
+        self.seen.way
     }
 
     /// Why the block is not the one of the request before; `None`: it is, or nobody knows better.
@@ -71,15 +71,19 @@ impl Remembered {
         }
     }
 
-    /// Notes this request for the next.
-    pub async fn note(&self, store: &dyn Store, conversation: &str, chosen: &Chosen) {
+    /// Notes this request for the next. `chosen`: its block; `None`: it was sent in full.
+    pub async fn note(&self, store: &dyn Store, conversation: &str, way: Way, chosen: Option<&Chosen>) {
         let key = seen(conversation);
-        let fields = Seen::written(self.now, &digest(chosen), chosen.binding, self.news.as_deref());
+        let block = chosen.map_or_else(|| IN_FULL.to_owned(), digest);
+        let fields = Seen::written(self.now, &block, way, self.news.as_deref());
         for (name, value) in fields {
             store.put_field(Op::StashPut, &key, &name, value, SEEN_LIFE).await;
         }
     }
 }
+
+/// Stands where the digest of a block would.
+const IN_FULL: &str = "-";
 
 /// The key of a conversation's hidden exchanges.
 pub fn stash(conversation: &str) -> String {

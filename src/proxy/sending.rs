@@ -49,7 +49,14 @@ impl Chat {
             let reply = self.send(head, Body::whole(body)).await;
             return self.shown(reply);
         }
-        let reply = match self.send(head, Body::whole(body.clone())).await {
+        let (store, noting) = (self.app.store.clone(), self.noting.take());
+        let note = async {
+            if let Some((remembered, conversation, way)) = &noting {
+                remembered.note(&*store, conversation, *way, None).await;
+            }
+        };
+        let (reply, ()) = tokio::join!(self.send(head, Body::whole(body.clone())), note);
+        let reply = match reply {
             Ok(refusal) if legs::is_refusal(refusal.status()) => {
                 self.recorder.replied(refusal.status().as_u16());
                 match mend::instead(self.format, &body, refusal).await {

@@ -1,94 +1,238 @@
 //! What the conversations of a model are like, as this process has seen them: from
-//! that `auto` tells which binding costs least. Numbers only, kept nowhere else. NOT
-//! the formula (`cost::policy`), NOT the choice (`binding.rs`).
+//! that `auto` tells what costs least. Numbers only, kept nowhere else. NOT the
+//! formula (`cost::policy`), NOT the choice (`way.rs`).
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use moka::sync::Cache;
 
 use crate::cost::policy::Traffic;
 use crate::outcome::{Action, Outcome};
+use crate::turn::bypass::Bypass;
 use crate::turn::fold::Cause;
 
-/// Conversations before the averages say anything.
+/// Narrowed conversations before the averages say anything.
 const MEASURED: f64 = 50.0;
-/// Above this both sides of every average are halved: traffic changes.
+/// Above this many conversations both sides of an average are halved: traffic changes.
 const FORGET: f64 = 5_000.0;
 /// Pairs of upstream and model that are watched; model names come from outside.
 const MODELS: usize = 256;
+/// Rosters of which is known when they were sent last.
+const ROSTERS: u64 = 4096;
+/// As so many conversations that are narrowed to be watched counts what the others say of them: a first one alone says
+/// little.
+const PRIOR: f64 = 20.0;
+/// Requests before a provider is believed not to cache.
+const ASKED: f64 = 20.0;
+/// Half a chunk of 256 tokens, which the end of a cached prefix loses on average.
+const HALF_CHUNK: f64 = 128.0;
 
 /// Averages by upstream and model.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Watch {
     models: Mutex<HashMap<(String, String), Sums>>,
+    /// When a roster was sent last, by whose prompt cache it is. Seconds since the epoch.
+    rosters: Cache<(u64, u64), f64>,
+}
+
+/// What is sent, whichever way: of every conversation. What narrowing meets with: of those that are narrowed. Who is
+/// narrowed, held out, explored is a matter of the conversation's hash, so each of these groups stands for all, with one
+/// exception: where rosters differ, some may cost less in full and others not. So what is explored stands for what is
+/// sent in full, by its share.
+#[derive(Debug, Default, Clone, Copy)]
+struct Sums {
+    shape: Shape,
+    narrowed: Searches,
+    explored: Searches,
+    /// Conversations sent in full because that costs less.
+    full: f64,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
-struct Sums {
+struct Shape {
     conversations: f64,
+    /// Of these, begun while the provider still knew their roster.
+    warm: f64,
     turns: f64,
     requests: f64,
+    /// Prompt tokens that are no tools, of first requests; and how many.
+    openings: f64,
+    opened: f64,
+    /// The same of later ones, and how many steps they are behind the first, all together.
+    history: f64,
+    grown: f64,
+    steps: f64,
+    /// Of later requests that begin as the one before: prompt tokens, those read from the cache, how many.
+    prompt: f64,
+    cached: f64,
+    asked: f64,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Searches {
+    conversations: f64,
     /// Extra legs.
     searches: f64,
     /// Turns, not first, whose message needed tools that were not there.
     needs: f64,
-    /// Prompt tokens that are no tools, and how many requests they took to gather.
-    history: f64,
-    steps: f64,
+}
+
+impl Default for Watch {
+    fn default() -> Self {
+        Self { models: Mutex::default(), rosters: Cache::builder().max_capacity(ROSTERS).build() }
+    }
 }
 
 impl Watch {
-    /// Counts a request that is over.
-    pub fn observe(&self, outcome: &Outcome) {
-        if outcome.action != Action::Narrowed || outcome.turn == 0 {
+    /// Counts a request that is over. `life`: of the provider's prompt cache.
+    pub fn observe(&self, outcome: &Outcome, life: Duration) {
+        let in_full = outcome.action == Action::Full && outcome.reason == Bypass::Cost.label();
+        let watched = in_full || matches!(outcome.action, Action::Narrowed | Action::Holdout);
+        if !watched || outcome.turn == 0 {
             return;
         }
+        let roster = (outcome.account, outcome.tools.as_ref().map_or(0, |tools| tools.sizes().digest()));
+        let before = self.rosters.get(&roster).unwrap_or(f64::NEG_INFINITY);
+        self.rosters.insert(roster, outcome.ts.max(before));
         let key = (outcome.upstream.clone(), outcome.model.clone());
         let mut models = self.models.lock().unwrap_or_else(PoisonError::into_inner);
         if models.len() >= MODELS && !models.contains_key(&key) {
             return;
         }
         let sums = models.entry(key).or_default();
-        let begins = outcome.call <= 1;
-        sums.conversations += f64::from(begins && outcome.turn == 1);
-        sums.turns += f64::from(begins);
-        sums.requests += 1.0;
-        sums.searches += outcome.legs.saturating_sub(1) as f64;
-        sums.needs += f64::from(outcome.causes.contains(&Cause::Needed));
-        if outcome.usage.reported && outcome.legs == 1 {
-            sums.history += outcome.usage.prompt.saturating_sub(outcome.bound_tokens) as f64;
-            sums.steps += (outcome.turn - 1) as f64 * sums.calls() + outcome.call as f64;
+        sums.shape.add(outcome, outcome.ts - before <= life.as_secs_f64());
+        match outcome.action {
+            Action::Narrowed if outcome.explored => sums.explored.add(outcome),
+            Action::Narrowed => sums.narrowed.add(outcome),
+            Action::Full => sums.full += f64::from(opens(outcome)),
+            Action::Holdout | Action::Shadow | Action::Relayed => {}
         }
-        if sums.conversations > FORGET {
-            sums.halve();
-        }
+        sums.forget();
     }
 
-    /// What a conversation of this model is expected to be, sizes of tools and prices left as they are by default;
-    /// `None`: too few have been seen.
-    pub fn expected(&self, upstream: &str, model: &str) -> Option<Traffic> {
+    /// What a conversation of this model is expected to be, sizes of tools left as they are by default; `None`: too few
+    /// have been seen. `price`: of a cached token, of a fresh one.
+    pub fn expected(&self, upstream: &str, model: &str, price: f64) -> Option<Traffic> {
         let models = self.models.lock().unwrap_or_else(PoisonError::into_inner);
-        let sums =
-            models.get(&(upstream.to_owned(), model.to_owned())).filter(|sums| sums.conversations >= MEASURED)?;
-        let a = |sum: f64| sum / sums.conversations;
+        let sums = models.get(&(upstream.to_owned(), model.to_owned()))?;
+        let seen = sums.narrowed.conversations + sums.explored.conversations;
+        if seen < MEASURED {
+            return None;
+        }
+        let Shape { conversations, turns, warm, .. } = sums.shape;
+        let (system, step) = sums.shape.growth();
         Some(Traffic {
-            turns: a(sums.turns).max(1.0),
-            calls: sums.calls(),
-            step: if sums.steps > 0.0 { sums.history / sums.steps } else { Traffic::default().step },
-            expansions: a(sums.searches),
-            needs: a(sums.needs),
+            turns: (turns / conversations.max(1.0)).max(1.0),
+            calls: sums.shape.calls(),
+            system,
+            step,
+            expansions: sums.each(|of| of.searches),
+            needs: sums.each(|of| of.needs),
+            ratio: price + (1.0 - price) * (1.0 - sums.shape.hit(step)),
+            warm: (warm / conversations.max(1.0)).min(1.0),
             ..Traffic::default()
         })
     }
 }
 
+/// Is it the first of its conversation?
+fn opens(outcome: &Outcome) -> bool {
+    outcome.turn == 1 && outcome.call <= 1
+}
+
 impl Sums {
+    /// How often a conversation meets with this when it is narrowed.
+    fn each(&self, of: fn(&Searches) -> f64) -> f64 {
+        let usual = of(&self.narrowed) / self.narrowed.conversations.max(1.0);
+        let prior = PRIOR.min(self.narrowed.conversations);
+        let rest = (of(&self.explored) + usual * prior) / (self.explored.conversations + prior).max(1.0);
+        let others = self.explored.conversations + self.full;
+        (of(&self.narrowed) + rest * others) / (self.narrowed.conversations + others).max(1.0)
+    }
+
+    fn forget(&mut self) {
+        if self.shape.conversations > FORGET {
+            self.shape.halve();
+        }
+        if self.narrowed.conversations + self.explored.conversations + self.full > 2.0 * FORGET {
+            self.narrowed.halve();
+            self.explored.halve();
+            self.full /= 2.0;
+        }
+    }
+}
+
+impl Shape {
+    /// `warm`: the same roster was sent a short while before.
+    fn add(&mut self, outcome: &Outcome, warm: bool) {
+        let opens = opens(outcome);
+        self.conversations += f64::from(opens);
+        self.warm += f64::from(opens && warm);
+        self.turns += f64::from(outcome.call <= 1);
+        self.requests += 1.0;
+        if !outcome.usage.reported || outcome.legs > 1 {
+            return;
+        }
+        let tools = if outcome.action == Action::Narrowed { outcome.bound_tokens } else { outcome.roster_tokens };
+        let rest = outcome.usage.prompt.saturating_sub(tools) as f64;
+        if opens {
+            self.openings += rest;
+            self.opened += 1.0;
+            return;
+        }
+        self.history += rest;
+        self.grown += 1.0;
+        self.steps += (outcome.turn - 1) as f64 * self.calls() + outcome.call.saturating_sub(1) as f64;
+        // A silence costs the full roster its cache, too.
+        if outcome.causes.iter().all(|cause| *cause == Cause::Expired) {
+            self.prompt += outcome.usage.prompt as f64;
+            self.cached += outcome.usage.cached as f64;
+            self.asked += 1.0;
+        }
+    }
+
     fn calls(&self) -> f64 {
         (self.requests / self.turns.max(1.0)).max(1.0)
     }
 
+    /// Tokens of a first request besides tools, and by how much each request is longer than the one before.
+    fn growth(&self) -> (f64, f64) {
+        let usual = Traffic::default();
+        let system = if self.opened > 0.0 { self.openings / self.opened } else { usual.system };
+        let step = if self.steps > 0.0 { (self.history - self.grown * system) / self.steps } else { usual.step };
+        (system, step.max(1.0))
+    }
+
+    /// How much of what the provider could read from its cache it does read.
+    fn hit(&self, step: f64) -> f64 {
+        let could = self.prompt - self.asked * (step + HALF_CHUNK);
+        if self.asked < ASKED || could <= 0.0 { 1.0 } else { (self.cached / could).clamp(0.0, 1.0) }
+    }
+
     fn halve(&mut self) {
-        let Self { conversations, turns, requests, searches, needs, history, steps } = self;
-        for sum in [conversations, turns, requests, searches, needs, history, steps] {
+        let Self { conversations, warm, turns, requests, openings, opened, .. } = self;
+        for sum in [conversations, warm, turns, requests, openings, opened] {
+            *sum /= 2.0;
+        }
+        let Self { history, grown, steps, prompt, cached, asked, .. } = self;
+        for sum in [history, grown, steps, prompt, cached, asked] {
+            *sum /= 2.0;
+        }
+    }
+}
+
+impl Searches {
+    fn add(&mut self, outcome: &Outcome) {
+        self.conversations += f64::from(opens(outcome));
+        self.searches += outcome.legs.saturating_sub(1) as f64;
+        self.needs += f64::from(outcome.causes.contains(&Cause::Needed));
+    }
+
+    fn halve(&mut self) {
+        let Self { conversations, searches, needs } = self;
+        for sum in [conversations, searches, needs] {
             *sum /= 2.0;
         }
     }
@@ -99,13 +243,17 @@ mod tests {
     use super::*;
     use crate::wire::reply::Usage;
 
+    const LIFE: Duration = Duration::from_secs(300);
+
     fn request(turn: usize, call: usize, legs: usize, causes: Vec<Cause>) -> Outcome {
         let steps = ((turn - 1) * 2 + call) as u64;
+        let usage =
+            Usage { reported: true, prompt: 2000 + 500 * steps, cached: 1872 + 500 * (steps - 1), completion: 1 };
         Outcome {
             upstream: "kimi".into(),
             model: "m".into(),
             action: Action::Narrowed,
-            usage: Usage { reported: true, prompt: 1000 + 500 * steps, cached: 0, completion: 1 },
+            usage,
             bound_tokens: 1000,
             turn,
             call,
@@ -115,29 +263,123 @@ mod tests {
         }
     }
 
+    /// The same in full.
+    fn full(outcome: Outcome) -> Outcome {
+        let usage = Usage { prompt: outcome.usage.prompt + 3000, ..outcome.usage };
+        Outcome { action: Action::Full, reason: "cost", roster_tokens: 4000, usage, ..outcome }
+    }
+
+    fn known(watch: &Watch) -> Traffic {
+        watch.expected("kimi", "m", 0.1).expect("measured")
+    }
+
     #[test]
     fn averages_need_conversations() {
         let watch = Watch::default();
         for n in 0..60 {
-            let known = watch.expected("kimi", "m").is_some();
-            assert_eq!(known, n >= 50, "after {n}");
+            assert_eq!(watch.expected("kimi", "m", 0.1).is_some(), n >= 50, "after {n}");
             for turn in 1..=3 {
                 let causes = if turn == 2 { vec![Cause::Needed] } else { Vec::new() };
-                watch.observe(&request(turn, 1, 1, causes));
-                watch.observe(&request(turn, 2, if turn == 3 { 2 } else { 1 }, Vec::new()));
+                watch.observe(&request(turn, 1, 1, causes), LIFE);
+                watch.observe(&request(turn, 2, if turn == 3 { 2 } else { 1 }, Vec::new()), LIFE);
             }
         }
-        let traffic = watch.expected("kimi", "m").expect("measured");
+        let traffic = known(&watch);
         assert_eq!((traffic.turns, traffic.calls, traffic.expansions, traffic.needs), (3.0, 2.0, 1.0, 1.0));
-        assert!((traffic.step - 500.0).abs() < 25.0, "{}", traffic.step);
-        assert!(watch.expected("kimi", "other").is_none());
+        assert!((traffic.step - 500.0).abs() < 5.0 && traffic.system == 1500.0, "{traffic:?}");
+        assert!((traffic.ratio - 0.1).abs() < 0.03, "all that can be is read from the cache: {traffic:?}");
+        assert!(watch.expected("kimi", "other", 0.1).is_none());
+    }
+
+    #[test]
+    fn a_provider_that_does_not_cache_is_found_out() {
+        let watch = Watch::default();
+        for _ in 0..60 {
+            for call in 1..=4 {
+                let mut outcome = request(1, call, 1, Vec::new());
+                outcome.usage.cached = 0;
+                watch.observe(&outcome, LIFE);
+            }
+        }
+        assert_eq!(known(&watch).ratio, 1.0);
+    }
+
+    #[test]
+    fn conversations_begin_warm_where_the_last_was_a_short_while_ago() {
+        for (gap, warm) in [(60.0, 59.0 / 60.0), (600.0, 0.0)] {
+            let watch = Watch::default();
+            for n in 0..60 {
+                watch.observe(&Outcome { ts: f64::from(n) * gap, ..request(1, 1, 1, Vec::new()) }, LIFE);
+            }
+            assert_eq!(known(&watch).warm, warm);
+        }
+    }
+
+    #[test]
+    fn conversations_in_full_and_held_out_do_not_dilute_what_searches_cost() {
+        let watch = Watch::default();
+        for n in 0..4000 {
+            let outcome = |legs| request(1, 1, legs, Vec::new());
+            match n {
+                0..60 => watch.observe(&outcome(3), LIFE),
+                _ if n % 50 == 0 => watch.observe(&Outcome { explored: true, ..outcome(3) }, LIFE),
+                _ if n % 3 == 0 => watch.observe(&Outcome { action: Action::Holdout, ..full(outcome(1)) }, LIFE),
+                _ => watch.observe(&full(outcome(1)), LIFE),
+            }
+        }
+        let traffic = known(&watch);
+        assert!((traffic.expansions - 2.0).abs() < 1e-9, "{traffic:?}");
+        assert!((traffic.system - 1500.0).abs() < 1.0, "whichever way, without the tools: {traffic:?}");
+    }
+
+    /// Half of the conversations have a roster that costs less in full, and search twice; the others never.
+    #[test]
+    fn what_is_explored_stands_for_what_is_sent_in_full() {
+        let watch = Watch::default();
+        for n in 0..4000 {
+            match (n % 2, n % 100) {
+                (0, _) => watch.observe(&request(1, 1, 1, Vec::new()), LIFE),
+                (_, 1) => watch.observe(&Outcome { explored: true, ..request(1, 1, 3, Vec::new()) }, LIFE),
+                _ => watch.observe(&full(request(1, 1, 1, Vec::new())), LIFE),
+            }
+        }
+        let expansions = known(&watch).expansions;
+        assert!((0.6..=1.0).contains(&expansions), "one a conversation, told a little late: {expansions}");
+    }
+
+    /// What searches cost may change while all goes in full: the explored ones tell.
+    #[test]
+    fn what_is_explored_brings_narrowing_back() {
+        let watch = Watch::default();
+        (0..60).for_each(|_| watch.observe(&request(1, 1, 3, Vec::new()), LIFE));
+        for n in 0..4000 {
+            match n % 50 {
+                0 => watch.observe(&Outcome { explored: true, ..request(1, 1, 1, Vec::new()) }, LIFE),
+                _ => watch.observe(&full(request(1, 1, 1, Vec::new())), LIFE),
+            }
+        }
+        assert!(known(&watch).expansions < 0.5, "{:?}", known(&watch));
+    }
+
+    #[test]
+    fn averages_outlive_what_is_forgotten() {
+        let watch = Watch::default();
+        for n in 0..100_000 {
+            match n % 50 {
+                _ if n < 60 => watch.observe(&request(1, 1, 2, Vec::new()), LIFE),
+                0 => watch.observe(&Outcome { explored: true, ..request(1, 1, 2, Vec::new()) }, LIFE),
+                _ => watch.observe(&full(request(1, 1, 1, Vec::new())), LIFE),
+            }
+            assert!(n < 60 || watch.expected("kimi", "m", 0.1).is_some(), "after {n}");
+        }
+        assert!((known(&watch).expansions - 1.0).abs() < 1e-6);
     }
 
     #[test]
     fn hostile_names_do_not_grow_it() {
         let watch = Watch::default();
         for n in 0..1000 {
-            watch.observe(&Outcome { model: format!("m{n}"), ..request(1, 1, 1, Vec::new()) });
+            watch.observe(&Outcome { model: format!("m{n}"), ..request(1, 1, 1, Vec::new()) }, LIFE);
         }
         assert_eq!(watch.models.lock().expect("unbroken").len(), MODELS);
     }

@@ -1,5 +1,5 @@
-//! Many shapes of conversations, and what the policy that is chosen for each costs against the full roster. NOT the
-//! choice (`cost::policy`).
+//! Many shapes of conversations, and what `binding = "auto"` costs for each against the full roster: once it knows them,
+//! and before. NOT the choice (`cost::policy`).
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::synthetic::Synthetic;
 use crate::chart::number::percent;
 use crate::cost::cache::Read;
-use crate::cost::policy::{Able, Policy, Traffic, choose};
+use crate::cost::policy::{self, Able, EXPLORED, Policy, Traffic};
 
 /// The axes, each from its least to its most in even proportions: conversations differ by factors.
 pub const TURNS: [u32; 5] = [1, 2, 3, 6, 12];
@@ -24,11 +24,13 @@ pub struct Cell {
     pub traffic: Traffic,
     /// Does the provider cache? If not, `traffic.ratio` is 1.
     pub cached: bool,
-    /// Chosen by who knows this traffic, and by who knows its price only.
-    pub known: Chosen,
-    pub blind: Chosen,
-    /// As [`Cell::known`], but narrowed in any case: what `binding = "auto"` serves.
+    /// As it is served once the traffic's averages are known: in full where that costs less, but for the share of
+    /// conversations that is narrowed all the same.
     pub served: Chosen,
+    /// As the first conversations are served, of which nothing is known but the price and the roster.
+    pub first: Chosen,
+    /// As [`Cell::served`], but narrowed in any case: what an explicit binding serves where it is chosen well.
+    pub narrowed: Chosen,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -78,19 +80,18 @@ fn fill(cells: &mut Vec<Cell>, shape: Traffic, able: Able, played: &mut BTreeMap
     for price in RATIOS {
         for cached in [true, false] {
             let traffic = Traffic { ratio: if cached { price } else { 1.0 }, ..shape };
-            let mut chosen = |expected: Traffic, full: bool| {
-                // What a full roster of any size would not be better than, is narrowing.
-                let expected = if full { expected } else { Traffic { roster: f64::MAX, ..expected } };
-                let policy = match choose(&expected, able) {
-                    _ if able.append && !full => Policy::Append,
-                    policy => policy,
-                };
-                Chosen { policy, change: cost(policy, traffic.ratio) / cost(Policy::Full, traffic.ratio) - 1.0 }
+            let mut change = |policy: Policy| cost(policy, traffic.ratio) / cost(Policy::Full, traffic.ratio) - 1.0;
+            let mut chosen = |policy: Policy, otherwise: Policy| match policy {
+                Policy::Full => Chosen { policy, change: EXPLORED * change(otherwise) },
+                policy => Chosen { policy, change: change(policy) },
             };
-            let known = chosen(traffic, true);
-            let blind = chosen(Traffic { ratio: price, ..Traffic::expected() }, true);
-            let served = chosen(traffic, false);
-            cells.push(Cell { traffic, cached, known, blind, served });
+            let best = policy::narrowing(&traffic, able);
+            let served = chosen(policy::choose(&traffic, able), best);
+            // Whether the provider caches is not known either.
+            let unknown = Traffic { ratio: price, ..Traffic::default() };
+            let first = chosen(policy::guess(&unknown, able), policy::narrowing(&unknown, able));
+            let narrowed = chosen(best, best);
+            cells.push(Cell { traffic, cached, served, first, narrowed });
         }
     }
 }
@@ -131,14 +132,15 @@ pub struct Figures {
 impl Summary {
     /// The figures of one kind of models: by who chooses, and which cells.
     pub fn figures(models: &'static str, cells: &[Cell]) -> Vec<Figures> {
+        let ways: [(&str, fn(&Cell) -> Chosen); 3] = [
+            ("auto, as served once it knows the traffic", |cell| cell.served),
+            ("auto, the first conversations", |cell| cell.first),
+            ("who knows the traffic and narrows in any case", |cell| cell.narrowed),
+        ];
         let mut all = Vec::new();
-        for chosen_by in ["who knows the traffic", "the same, always narrowing", "who knows the price only"] {
+        for (chosen_by, way) in ways {
             for kind in ["all", "cache on", "cache off", "no searches"] {
-                let summary = Self::of(cells.iter().filter(|cell| cell.is(kind)).map(|cell| match chosen_by {
-                    "who knows the traffic" => cell.known,
-                    "the same, always narrowing" => cell.served,
-                    _ => cell.blind,
-                }));
+                let summary = Self::of(cells.iter().filter(|cell| cell.is(kind)).map(way));
                 all.push(Figures { models, chosen_by, cells: kind, summary });
             }
         }
@@ -172,7 +174,7 @@ pub fn json(figures: &[Figures]) -> String {
 pub fn text(figures: &[Figures]) -> String {
     let mut out = format!(
         "turns {TURNS:?}, requests a turn {CALLS:?}, growth {STEPS:?}, searches {EXPANSIONS:?}, ratios {RATIOS:?}, cache on \
-         and off.\nInput cost against the full roster of the policy that is chosen:\n"
+         and off.\nInput cost against the full roster of what is sent:\n"
     );
     for models in figures.chunk_by(|a, b| a.models == b.models) {
         let mut table = Table::new();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::cost::cache::Rules;
 use crate::cost::play::{Limits, Player, Step};
-use crate::cost::policy::{ALL, Able, Policy, Traffic};
+use crate::cost::policy::{ALL, Able, Policy, Traffic, UNKNOWN_RATIO};
 use crate::cost::prices::{Billed, Price};
 use crate::decision::Used;
 
@@ -21,9 +21,6 @@ pub struct Terms {
     pub able: Able,
     pub limits: Limits,
 }
-
-/// What a cached token is taken to cost of a fresh one where there is no price: what most providers take.
-pub const UNKNOWN_RATIO: f64 = 0.1;
 
 /// Points of a curve, at most.
 const POINTS: usize = 256;

@@ -23,6 +23,14 @@ impl Width {
         }
     }
 
+    /// How many are selected on average.
+    pub fn usual(self) -> usize {
+        match self {
+            Self::Fixed(count) => count,
+            Self::Auto => USUAL,
+        }
+    }
+
     /// How many of these are selected. `scores`: best first, in units of the roster's spread.
     pub fn of(self, scores: impl Iterator<Item = f32>) -> usize {
         match self {
@@ -50,6 +58,9 @@ const LEAST: usize = 8;
 
 /// More are never selected: what a tool costs in tokens outweighs what the twenty-first finds.
 const MOST: usize = 20;
+
+/// The mean over the labelled requests that [`WITHIN`] was fitted on.
+const USUAL: usize = 12;
 
 /// Units of the roster's spread (see [`super::index`]).
 const WITHIN: f32 = 3.0;

@@ -14,6 +14,8 @@ pub enum Bypass {
     NoTools,
     /// The roster minus the core is no larger than what retrieval may bind.
     SmallRoster,
+    /// By what is known of this model's traffic, narrowing would cost more than the full roster (`binding = "auto"`).
+    Cost,
     /// The last user message carries no text, or there is none.
     NoQuery,
     /// The agent resumes: by header, or calls are still unanswered.
@@ -55,6 +57,7 @@ impl Bypass {
             Self::Off => "off",
             Self::NoTools => "no_tools",
             Self::SmallRoster => "small_roster",
+            Self::Cost => "cost",
             Self::NoQuery => "no_query",
             Self::Resume => "resume",
             Self::Unreadable(_) => "unreadable",

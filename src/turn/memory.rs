@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use sha2::{Digest, Sha256};
 
-use super::policy::Binding;
+use super::policy::Way;
 use super::transcript::Transcript;
 use crate::wire::anthropic::marks;
 use crate::wire::reply::Call;
@@ -39,7 +39,7 @@ pub struct Seen {
     at: Option<f64>,
     /// Digest of its block.
     pub block: Option<String>,
-    pub binding: Option<Binding>,
+    pub way: Option<Way>,
     /// Digests of turns before which the provider had forgotten the conversation.
     anew: HashSet<String>,
 }
@@ -52,19 +52,19 @@ impl Seen {
     pub fn read(fields: &[(String, Vec<u8>)]) -> Self {
         let at = fields.iter().find(|(name, _)| name == AT).and_then(|(_, value)| std::str::from_utf8(value).ok());
         let at = at.and_then(|text| text.split_once(' '));
-        let mut words = at.map_or("", |(_, rest)| rest).split_whitespace();
+        let (block, way) = at.map_or(("", ""), |(_, rest)| rest.split_once(' ').unwrap_or((rest, "")));
         Self {
             at: at.and_then(|(seconds, _)| seconds.parse().ok()),
-            block: words.next().map(str::to_owned),
-            binding: words.next().and_then(Binding::of_label),
+            block: Some(block).filter(|block| !block.is_empty()).map(str::to_owned),
+            way: Way::read(way),
             anew: fields.iter().filter_map(|(name, _)| name.strip_prefix(ANEW)).map(str::to_owned).collect(),
         }
     }
 
     /// What is kept of a request. `anew`: the turn that it begins, when the provider had forgotten the conversation.
-    pub fn written(now: f64, block: &str, binding: Binding, anew: Option<&str>) -> Vec<(String, Vec<u8>)> {
+    pub fn written(now: f64, block: &str, way: Way, anew: Option<&str>) -> Vec<(String, Vec<u8>)> {
         let anew = anew.map(|turn| (format!("{ANEW}{turn}"), Vec::new()));
-        anew.into_iter().chain([(AT.to_owned(), format!("{now} {block} {}", binding.label()).into_bytes())]).collect()
+        anew.into_iter().chain([(AT.to_owned(), format!("{now} {block} {}", way.written()).into_bytes())]).collect()
     }
 
     /// Indices of the turns before which the provider had forgotten the conversation. `turns`: as [`turns`] gives them.
@@ -219,6 +219,7 @@ fn hex(hash: Sha256) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::turn::policy::Binding;
     use crate::turn::transcript::tests::{answering, calling, said, view};
 
     fn call(arguments: &str) -> Call {
@@ -260,9 +261,12 @@ mod tests {
             Transcript::of(&view(texts.iter().map(|text| said(Role::User, std::slice::from_ref(text))).collect()), &[])
         };
         let digests = turns(&transcript(&["a", "b"]));
-        let seen = Seen::read(&Seen::written(now, block, Binding::Dispatch, Some(&digests[1])));
+        let seen = Seen::read(&Seen::written(now, block, Way::Explored(Binding::Dispatch), Some(&digests[1])));
         assert_eq!((seen.silence(now + 400.0), seen.block.as_deref()), (Some(400.0), Some(block)));
-        assert_eq!(seen.binding, Some(Binding::Dispatch));
+        assert_eq!(seen.way, Some(Way::Explored(Binding::Dispatch)));
+        for way in [Way::Narrowed(Binding::Append), Way::Full(Binding::Replace)] {
+            assert_eq!(Seen::read(&Seen::written(now, block, way, None)).way, Some(way));
+        }
         assert_eq!(seen.expired(&turns(&transcript(&["a", "b", "c"]))), BTreeSet::from([1]));
         assert!(seen.expired(&turns(&transcript(&["other", "b"]))).is_empty(), "another conversation's turn");
         assert_eq!(Seen::read(&[("at".to_owned(), b"\xff".to_vec())]), Seen::default());

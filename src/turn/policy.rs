@@ -33,6 +33,56 @@ impl Binding {
     }
 }
 
+/// How a conversation is sent, from its first request to its last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    Narrowed(Binding),
+    /// In full would cost less: it is narrowed so that what searches cost goes on being seen.
+    Explored(Binding),
+    /// In full, which costs less than narrowing with this binding.
+    Full(Binding),
+}
+
+impl Way {
+    /// With which binding it is narrowed, or would be.
+    pub fn binding(self) -> Binding {
+        match self {
+            Self::Narrowed(binding) | Self::Explored(binding) | Self::Full(binding) => binding,
+        }
+    }
+
+    /// The same with another binding.
+    pub fn with(self, binding: Binding) -> Self {
+        match self {
+            Self::Narrowed(_) => Self::Narrowed(binding),
+            Self::Explored(_) => Self::Explored(binding),
+            Self::Full(_) => Self::Full(binding),
+        }
+    }
+
+    /// Words by which [`read`](Self::read) knows it again.
+    pub fn written(self) -> String {
+        let what = match self {
+            Self::Narrowed(_) => "",
+            Self::Explored(_) => " explored",
+            Self::Full(_) => " full",
+        };
+        format!("{}{what}", self.binding().label())
+    }
+
+    /// `None`: nothing that was written so.
+    pub fn read(words: &str) -> Option<Self> {
+        let mut words = words.split_whitespace();
+        let binding = Binding::of_label(words.next()?)?;
+        match words.next() {
+            None => Some(Self::Narrowed(binding)),
+            Some("explored") => Some(Self::Explored(binding)),
+            Some("full") => Some(Self::Full(binding)),
+            Some(_) => None,
+        }
+    }
+}
+
 /// When a block may change across turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stability {
