@@ -17,7 +17,7 @@ const RAIN: &str = "Weather report: temperature, rain forecast, want=17";
 const PIZZA: &str = "Order pizza with toppings for delivery";
 
 fn over(provider: &Provider) -> Builder {
-    sidecar::over(provider).set("narrow.always_on", "[\"set_alarm\"]")
+    sidecar::over(provider).set("narrow.binding", "\"auto\"").set("narrow.always_on", "[\"set_alarm\"]")
 }
 
 fn ask(text: &str) -> Value {
@@ -194,7 +194,7 @@ fn what_a_request_asks_for_stands_last() {
 }
 
 #[test]
-fn a_model_that_refuses_is_answered_with_replace_and_remembered() {
+fn a_model_that_refuses_is_asked_with_replace_at_once_and_remembered() {
     for error in ["tokenization failed", "tools cannot be used with content"] {
         let answer = move |r: &Received| {
             let refused = r.messages().iter().any(|m| m["tools"].is_array());
@@ -203,12 +203,10 @@ fn a_model_that_refuses_is_answered_with_replace_and_remembered() {
         };
         let provider = Provider::new().lenient().answer(answer).start();
         let sidecar = over(&provider).start();
-        for (number, legs) in [(1, 2), (2, 3)] {
+        for (number, legs, binding) in [(1, 2, "replace"), (2, 3, "dispatch")] {
             let answer = sidecar.post(KIMI, &ask(PIZZA).to_string());
             assert_eq!(answer.status, 200, "the agent's turn does not fail");
-            assert!(
-                answer.header("x-packlight").is_some_and(|h| h.contains("narrowed") && h.contains("binding=replace"))
-            );
+            assert_eq!((answer.packlight("action"), answer.packlight("binding")), ("narrowed".into(), binding.into()));
             assert_eq!(provider.chats().len(), legs, "request {number}");
         }
         assert!(provider.wait(2).declares("order_pizza") && declared(&provider.wait(2)).is_empty());

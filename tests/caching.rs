@@ -11,8 +11,9 @@ use conversation::{Conversation, Sent, Step};
 use packlight::turn::policy::Binding;
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use support::eventually;
 use support::provider::Provider;
-use support::received::list;
+use support::received::{Received, list};
 use support::reply::Reply;
 use support::roster;
 use support::sidecar::Sidecar;
@@ -79,8 +80,19 @@ proptest! {
     }
 }
 
-/// Three turns of three calls each over a caching provider; what was billed, at a tenth for what is cached.
-fn billed(binding: &str, stability: &str, model: &str) -> f64 {
+/// A request whose tools are as large as tools are: some 250 tokens.
+fn large(text: &str, model: &str) -> Value {
+    let mut body = roster::ask(text);
+    body["model"] = model.into();
+    for tool in body["tools"].as_array_mut().expect("tools") {
+        tool["function"]["parameters"]["properties"]["value"]["description"] = "what it is about ".repeat(50).into();
+    }
+    body
+}
+
+/// Three turns of three calls each over a caching provider, the last of so many such conversations; what was billed, at
+/// a tenth for what is cached.
+fn billed(binding: &str, stability: &str, model: &str, conversations: usize) -> f64 {
     let provider = Provider::new().caching(Duration::from_secs(300)).answer(|_| Reply::text("Well.")).start();
     let sidecar = Sidecar::over(&provider)
         .set("narrow.max_retrieved_tools", "4")
@@ -89,12 +101,15 @@ fn billed(binding: &str, stability: &str, model: &str) -> f64 {
         .set("narrow.binding", &format!("\"{}\"", if binding == "off" { "auto" } else { binding }))
         .set("narrow.stability", &format!("\"{stability}\""))
         .start();
-    let mut body = roster::ask("Weather report: temperature, rain forecast");
-    body["model"] = model.into();
-    for tool in body["tools"].as_array_mut().expect("tools") {
-        // As large as tools are: some 250 tokens.
-        tool["function"]["parameters"]["properties"]["value"]["description"] = "what it is about ".repeat(50).into();
-    }
+    let weighed = (0..conversations).map(|number| conversation(&provider, &sidecar, model, number)).last();
+    provider.assert_no_refusal();
+    weighed.expect("a conversation")
+}
+
+fn conversation(provider: &Provider, sidecar: &Sidecar, model: &str, number: usize) -> f64 {
+    let mut body = large(&format!("Weather report: temperature, rain forecast {number}"), model);
+    // No conversation finds the tools of the one before in the cache.
+    body["tools"][0]["function"]["description"] = format!("Sends an email message, version {number}").into();
     let mut weighed = 0.0;
     for (turn, text) in ["", "Order pizza with toppings for delivery", "Translates a sentence into another language"]
         .into_iter()
@@ -112,7 +127,8 @@ fn billed(binding: &str, stability: &str, model: &str) -> f64 {
             let (prompt, cached) = (usage["prompt_tokens"].as_f64(), usage["cached_tokens"].as_f64());
             weighed += prompt.expect("a prompt") - 0.9 * cached.expect("cached tokens");
             let bound = provider.chats().last().expect("a chat").tools();
-            let called = bound.iter().find(|name| *name != "find_tools").expect("a tool");
+            let own = |name: &&String| !["find_tools", "call_tool"].contains(&name.as_str());
+            let called = bound.iter().find(own).expect("a tool");
             let id = format!("{called}:{turn}{call}");
             let call = json!({"id": id, "type": "function", "function": {"name": called, "arguments": "{}"}});
             let messages: &mut Vec<Value> = body["messages"].as_array_mut().expect("messages");
@@ -120,18 +136,100 @@ fn billed(binding: &str, stability: &str, model: &str) -> f64 {
             messages.push(json!({"role": "tool", "tool_call_id": id, "content": "as it should be ".repeat(60)}));
         }
     }
-    provider.assert_no_refusal();
     assert!(list(&body["messages"]).len() > 20);
     weighed
 }
 
 #[test]
 fn narrowing_costs_less_than_the_full_roster_where_the_provider_caches() {
-    let full = billed("off", "sticky", "kimi-k3");
-    let append = billed("append", "sticky", "kimi-k3");
-    let sticky = billed("replace", "sticky", "kimi-k3");
-    let anew = billed("replace", "turn", "kimi-k3");
+    let full = billed("off", "sticky", "kimi-k3", 1);
+    let append = billed("append", "sticky", "kimi-k3", 1);
+    let sticky = billed("replace", "sticky", "kimi-k3", 1);
+    let anew = billed("replace", "turn", "kimi-k3", 1);
     println!("full {full:.0}, append {append:.0}, sticky {sticky:.0}, anew every turn {anew:.0}");
     assert!(append < 0.8 * full, "append {append} of {full}");
     assert!(append < sticky, "append {append}, sticky {sticky}");
+}
+
+#[test]
+fn auto_costs_less_than_the_full_roster_before_it_knows_the_traffic_and_after() {
+    for model in ["kimi-k3", "kimi-k2.6"] {
+        for conversations in [1, 56] {
+            let full = billed("off", "sticky", model, conversations);
+            let auto = billed("auto", "sticky", model, conversations);
+            println!("{model}, conversation {conversations}: full {full:.0}, auto {auto:.0}");
+            assert!(auto < 0.8 * full, "{model}: {auto} of {full} in conversation {conversations}");
+        }
+    }
+}
+
+/// One request a conversation, two searches in it, and a provider that caches nothing: three prompts for one.
+#[test]
+fn auto_sends_in_full_what_costs_less_so_and_goes_on_learning() {
+    let searching = |request: &Received| {
+        let searched = request.messages().iter().filter(|message| message["role"] == "tool").count();
+        match (request.declares("find_tools"), searched) {
+            (true, 0) => Reply::find("locks the front door of the house"),
+            (true, 1) => Reply::find("Creates an invoice with amounts"),
+            _ => Reply::text("Well."),
+        }
+    };
+    let provider = Provider::new().caching(Duration::ZERO).answer(searching).start();
+    let sidecar =
+        Sidecar::over(&provider).set("narrow.max_retrieved_tools", "8").set("narrow.binding", "\"auto\"").start();
+    let ask = |number: usize| large(&format!("{}, number {number}", roster::TOOLS[number % 20].1), "kimi-k2.6");
+    let post = |body: &Value, headers: &[(&str, &str)]| {
+        let answer = sidecar.post_with(KIMI, headers, &body.to_string());
+        let prompt = answer.json()["usage"]["prompt_tokens"].as_f64().expect("a prompt");
+        (answer.packlight("action"), answer.packlight("reason"), prompt)
+    };
+    let in_full = |number: usize| post(&ask(number), &[("x-packlight-mode", "off")]).2;
+
+    let (mut before, mut would) = (0.0, 0.0);
+    let begun = (0..70).find(|number| {
+        let (action, reason, prompt) = post(&ask(*number), &[]);
+        if action == "full" {
+            assert_eq!(reason, "cost");
+            return true;
+        }
+        before += prompt;
+        would += in_full(*number);
+        false
+    });
+    let begun = begun.expect("it learnt");
+    assert!((50..60).contains(&begun), "fifty are watched first: {begun}");
+    assert!(before > 1.3 * would, "narrowing loses here: {before} for {would}");
+    assert_eq!(provider.chats().last().expect("a chat").json(), ask(begun), "the agent's own");
+
+    let (mut served, mut full, mut explored) = (0.0, 0.0, 0);
+    for number in 100..500 {
+        let (action, reason, prompt) = post(&ask(number), &[]);
+        served += prompt;
+        full += in_full(number);
+        match action.as_str() {
+            "narrowed" => explored += 1,
+            _ => assert_eq!((action.as_str(), reason.as_str()), ("full", "cost")),
+        }
+    }
+    println!(
+        "{begun} conversations cost {before:.0} for {would:.0}, then 400 {served:.0} for {full:.0}, {explored} explored"
+    );
+    assert!((1..=10).contains(&explored), "one of a hundred goes on telling what searches cost: {explored}");
+    assert!(served <= 1.02 * full, "{served} for {full}");
+
+    let goes_on = |number: usize| {
+        let mut body = ask(number);
+        let more = [json!({"role": "assistant", "content": "Well."}), json!({"role": "user", "content": "And now?"})];
+        body["messages"].as_array_mut().expect("messages").extend(more);
+        post(&body, &[]).0
+    };
+    assert_eq!((goes_on(0).as_str(), goes_on(begun).as_str()), ("narrowed", "full"), "as they began");
+    let labels = [("action", "full"), ("reason", "cost")];
+    assert!(sidecar.metrics().value("packlight_requests_total", &labels) > 390.0);
+    let record = eventually("a record", || {
+        let records = sidecar.admin("/decisions").json();
+        list(&records).into_iter().find(|record| record["reason"] == "cost")
+    });
+    assert_eq!((&record["action"], &record["arm"], &record["binding"]), (&json!("full"), &json!("narrow"), &json!("")));
+    provider.assert_no_refusal();
 }

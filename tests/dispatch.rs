@@ -233,29 +233,26 @@ fn endless_asking_ends_with_a_leg_that_cannot_ask() {
 }
 
 #[test]
-fn auto_takes_it_once_the_traffic_says_that_it_costs_less() {
-    let reply = || Reply::text("Well.").usage(40_000, 0, 20);
-    let provider = Provider::new().answer(move |_| reply()).start();
-    let sidecar = over(&provider).set("narrow.binding", "\"auto\"").start();
-    let turn = |body: &Value| {
-        let answer = sidecar.post(KIMI, &body.to_string());
-        answer.header("x-packlight").and_then(|h| Some(h.split_once("binding=")?.1.split(';').next()?.to_owned()))
+fn auto_takes_it_where_a_changed_block_bills_long_histories_anew() {
+    let provider = Provider::new().answer(|_| Reply::text("Well.").usage(40_000, 39_000, 20)).start();
+    // No conversation finds the tools of the one before in the cache.
+    let sidecar = over(&provider).set("narrow.binding", "\"auto\"").set("narrow.cache_life", "\"1ms\"").start();
+    let binding = |path: &str, body: &Value| sidecar.post(path, &body.to_string()).packlight("binding");
+    let unknown = |text: &str| {
+        let mut body = roster::ask(text);
+        body["model"] = "a-model-without-a-price".into();
+        body
     };
-    let mut first = Value::Null;
-    for conversation in 0..50 {
-        let one = roster::ask(&format!("{RAIN}, number {conversation}"));
-        assert_eq!(turn(&one).as_deref(), Some("replace"), "nothing is known yet");
-        let mut two = one.clone();
-        let more = [json!({"role": "assistant", "content": "Well."}), user("Order pizza with toppings for delivery")];
-        two["messages"].as_array_mut().expect("messages").extend(more);
-        turn(&two);
-        first = two;
-    }
-    let new = turn(&roster::ask("Translates a sentence into another language"));
-    assert_eq!(new.as_deref(), Some("dispatch"), "every second message bills long histories anew");
-    let more = [json!({"role": "assistant", "content": "Well."}), user("Wakes somebody with an alarm")];
+    assert_eq!(binding(KIMI, &ask(RAIN, false)), "dispatch", "from the first request on");
+    assert_eq!(binding(GEMINI, &roster::ask_gemini(RAIN)), "dispatch");
+    assert_eq!(binding(KIMI, &unknown(RAIN)), "dispatch", "a cached token is taken to cost a tenth");
+    let taken = |number: usize| binding(KIMI, &ask(&format!("{RAIN}, number {number}"), false));
+    let begun = (0..70).find_map(|number| (taken(number) == "replace").then_some(number));
+    assert!(begun.is_some_and(|number| number >= 49), "one message, no search: {begun:?}");
+    let more = [json!({"role": "assistant", "content": "Well."}), user("Order pizza with toppings for delivery")];
+    let mut first = ask(RAIN, false);
     first["messages"].as_array_mut().expect("messages").extend(more);
-    assert_eq!(turn(&first).as_deref(), Some("replace"), "a conversation keeps its binding");
+    assert_eq!(binding(KIMI, &first), "dispatch", "a conversation keeps its binding");
     provider.assert_no_refusal();
 }
 

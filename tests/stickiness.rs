@@ -45,10 +45,13 @@ fn changes(sidecar: &Sidecar, cause: &str) -> f64 {
 
 #[test]
 fn after_a_silence_longer_than_the_provider_remembers_the_block_is_chosen_anew() {
-    for model in ["kimi-k2.6", "kimi-k3"] {
+    for (model, binding) in [("kimi-k2.6", "replace"), ("kimi-k3", "append")] {
         let provider = well();
         // Every silence is longer than a millisecond: the reply alone takes one.
-        let sidecar = over(&provider).set("narrow.cache_life", "\"1ms\"").start();
+        let sidecar = over(&provider)
+            .set("narrow.binding", &format!("\"{binding}\""))
+            .set("narrow.cache_life", "\"1ms\"")
+            .start();
         let mut one = roster::ask(RAIN);
         one["model"] = model.into();
         sidecar.post(KIMI, &one.to_string());

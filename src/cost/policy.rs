@@ -130,8 +130,9 @@ const CAUTION: f64 = 1.1;
 /// Searches that a turn may hold (`max_discovery_legs`).
 const SEARCHES: f64 = 2.0;
 /// Of the conversations that cost less in full, the share that is narrowed all the same: searches are only seen where
-/// tools are withheld. So small that what it costs stays far below 2 % wherever narrowing loses.
-pub const EXPLORED: f64 = 1.0 / 50.0;
+/// tools are withheld. So small that it costs no more than 2 % where each of them costs three times as much, which is
+/// what two searches in every turn and no cache come to.
+pub const EXPLORED: f64 = 1.0 / 100.0;
 /// What a cached token costs of a fresh one where nobody said: what most providers ask, see `config/prices.toml`.
 pub const UNKNOWN_RATIO: f64 = 0.1;
 /// Half a chunk of 256 tokens: what the end of a cached prefix loses on average.
@@ -280,17 +281,16 @@ mod tests {
 
     #[test]
     fn unwatched_traffic_is_narrowed_unless_there_is_nothing_to_save() {
-        let one_turn = Traffic { turns: 1.0, calls: 1.0, expansions: 3.0, ..Traffic::default() };
+        let one_turn = Traffic { turns: 1.0, calls: 1.0, expansions: 3.0, ratio: 1.0, ..Traffic::default() };
         assert_eq!(choose(&one_turn, BOTH), Policy::Full);
-        assert_eq!(guess(&one_turn, BOTH), Policy::Append, "what was not watched is not known");
-        assert_eq!(guess(&one_turn, Able { dispatch: true, ..Able::default() }), Policy::Dispatch);
+        assert_eq!(guess(&one_turn, BOTH), Policy::Sticky, "what was not watched is not known");
+        assert_eq!(guess(&Traffic::default(), BOTH), Policy::Append);
+        assert_eq!(guess(&Traffic::default(), Able { dispatch: true, ..Able::default() }), Policy::Dispatch);
         let small = Traffic { roster: 1_600.0, bound: 900.0, core: 300.0, found: 250.0, ..Traffic::default() };
         for able in [BOTH, Able::default(), Able { dispatch: true, ..Able::default() }] {
             assert_ne!(guess(&small, able), Policy::Full);
             assert_eq!(guess(&Traffic { bound: 1_700.0, ..small }, able), Policy::Full);
         }
-        let no_cache = Traffic { ratio: 1.0, ..Traffic::default() };
-        assert_eq!(guess(&no_cache, Able { dispatch: true, ..Able::default() }), Policy::Sticky);
     }
 
     #[test]

@@ -18,7 +18,7 @@ use super::tokens;
 use crate::wire::sse;
 
 /// What an agent of this model is called with.
-const MODEL: &str = "kimi-k2.6";
+const MODEL: &str = "kimi-k3";
 
 /// An agent with its connection.
 #[derive(Debug)]

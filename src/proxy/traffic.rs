@@ -12,6 +12,7 @@ use crate::cost::policy::Traffic;
 use crate::outcome::{Action, Outcome};
 use crate::turn::bypass::Bypass;
 use crate::turn::fold::Cause;
+use crate::turn::policy::Binding;
 
 /// Narrowed conversations before the averages say anything.
 const MEASURED: f64 = 50.0;
@@ -64,10 +65,14 @@ struct Shape {
     history: f64,
     grown: f64,
     steps: f64,
-    /// Of later requests that begin as the one before: prompt tokens, those read from the cache, how many.
+    /// Of later requests that begin as the one before: prompt tokens, how many.
     prompt: f64,
-    cached: f64,
     asked: f64,
+    /// Of legs that begin as the one before: that one's prompt tokens, how many.
+    again: f64,
+    legs: f64,
+    /// Tokens that all of these read from the cache.
+    cached: f64,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
@@ -145,18 +150,22 @@ fn opens(outcome: &Outcome) -> bool {
 impl Sums {
     /// How often a conversation meets with this when it is narrowed.
     fn each(&self, of: fn(&Searches) -> f64) -> f64 {
-        let usual = of(&self.narrowed) / self.narrowed.conversations.max(1.0);
-        let prior = PRIOR.min(self.narrowed.conversations);
-        let rest = (of(&self.explored) + usual * prior) / (self.explored.conversations + prior).max(1.0);
-        let others = self.explored.conversations + self.full;
-        (of(&self.narrowed) + rest * others) / (self.narrowed.conversations + others).max(1.0)
+        let share = |sum: f64, conversations: f64| if conversations > 0.0 { sum / conversations } else { 0.0 };
+        let Self { narrowed, explored, full, .. } = self;
+        let prior = PRIOR.min(narrowed.conversations);
+        let usual = share(of(narrowed), narrowed.conversations);
+        let rest = share(of(explored) + usual * prior, explored.conversations + prior);
+        let others = explored.conversations + full;
+        share(of(narrowed) + rest * others, narrowed.conversations + others)
     }
 
     fn forget(&mut self) {
         if self.shape.conversations > FORGET {
             self.shape.halve();
         }
-        if self.narrowed.conversations + self.explored.conversations + self.full > 2.0 * FORGET {
+        let sample = self.narrowed.conversations + self.explored.conversations;
+        // Where nearly all goes in full the sample is small: it must not fall below what is needed.
+        if sample > FORGET || sample + self.full > 8.0 * FORGET {
             self.narrowed.halve();
             self.explored.halve();
             self.full /= 2.0;
@@ -172,7 +181,10 @@ impl Shape {
         self.warm += f64::from(opens && warm);
         self.turns += f64::from(outcome.call <= 1);
         self.requests += 1.0;
-        if !outcome.usage.reported || outcome.legs > 1 {
+        if outcome.legs > 1 {
+            return self.add_legs(outcome);
+        }
+        if !outcome.usage.reported {
             return;
         }
         let tools = if outcome.action == Action::Narrowed { outcome.bound_tokens } else { outcome.roster_tokens };
@@ -193,6 +205,23 @@ impl Shape {
         }
     }
 
+    /// A conversation of one request shows nowhere else whether the provider caches.
+    fn add_legs(&mut self, outcome: &Outcome) {
+        let (Some(first), last) = (outcome.first, outcome.last) else { return };
+        let constant = [Binding::Append, Binding::Dispatch].map(Binding::label).contains(&outcome.binding);
+        if !constant || outcome.append_refused || !first.reported || !last.reported {
+            return;
+        }
+        let before = match outcome.legs {
+            2 => first.prompt,
+            3 => outcome.usage.prompt.saturating_sub(first.prompt + last.prompt),
+            _ => return,
+        };
+        self.again += before as f64;
+        self.legs += 1.0;
+        self.cached += last.cached as f64;
+    }
+
     fn calls(&self) -> f64 {
         (self.requests / self.turns.max(1.0)).max(1.0)
     }
@@ -207,8 +236,9 @@ impl Shape {
 
     /// How much of what the provider could read from its cache it does read.
     fn hit(&self, step: f64) -> f64 {
-        let could = self.prompt - self.asked * (step + HALF_CHUNK);
-        if self.asked < ASKED || could <= 0.0 { 1.0 } else { (self.cached / could).clamp(0.0, 1.0) }
+        let (asked, new) = (self.asked + self.legs, self.asked * step + (self.asked + self.legs) * HALF_CHUNK);
+        let could = self.prompt + self.again - new;
+        if asked < ASKED || could <= 0.0 { 1.0 } else { (self.cached / could).clamp(0.0, 1.0) }
     }
 
     fn halve(&mut self) {
@@ -216,8 +246,8 @@ impl Shape {
         for sum in [conversations, warm, turns, requests, openings, opened] {
             *sum /= 2.0;
         }
-        let Self { history, grown, steps, prompt, cached, asked, .. } = self;
-        for sum in [history, grown, steps, prompt, cached, asked] {
+        let Self { history, grown, steps, prompt, asked, again, legs, cached, .. } = self;
+        for sum in [history, grown, steps, prompt, asked, again, legs, cached] {
             *sum /= 2.0;
         }
     }
@@ -302,6 +332,16 @@ mod tests {
             }
         }
         assert_eq!(known(&watch).ratio, 1.0);
+        for (cached, ratio) in [(0, 1.0), (2400, 0.1)] {
+            let watch = Watch::default();
+            let usage = |prompt, cached| Usage { reported: true, prompt, cached, completion: 1 };
+            for _ in 0..60 {
+                let (first, last) = (Some(usage(2500, 0)), usage(4000, cached));
+                let searching = Outcome { binding: "dispatch", first, last, ..request(1, 1, 2, Vec::new()) };
+                watch.observe(&searching, LIFE);
+            }
+            assert_eq!(known(&watch).ratio, ratio, "one request each, and a search");
+        }
     }
 
     #[test]
@@ -364,8 +404,8 @@ mod tests {
     #[test]
     fn averages_outlive_what_is_forgotten() {
         let watch = Watch::default();
-        for n in 0..100_000 {
-            match n % 50 {
+        for n in 0..200_000 {
+            match n % 100 {
                 _ if n < 60 => watch.observe(&request(1, 1, 2, Vec::new()), LIFE),
                 0 => watch.observe(&Outcome { explored: true, ..request(1, 1, 2, Vec::new()) }, LIFE),
                 _ => watch.observe(&full(request(1, 1, 1, Vec::new())), LIFE),

@@ -162,7 +162,8 @@ pub fn play(replies: impl IntoIterator<Item = Reply>) -> (Provider, Sidecar) {
 }
 
 impl Sidecar {
-    /// Kimi and Gemini are this provider, and so is the embedder; nothing hurries.
+    /// Kimi and Gemini are this provider, and so is the embedder; nothing hurries. The block itself changes: what `auto`
+    /// takes instead depends on models, prices and sizes, and has tests of its own.
     pub fn over(provider: &Provider) -> Builder {
         let url = provider.url();
         Self::bare()
@@ -170,6 +171,7 @@ impl Sidecar {
             .set("embeddings.model", "\"bag-of-words\"")
             .set("embeddings.url", &format!("\"{url}/v1\""))
             .set("embeddings.timeout", "\"20s\"")
+            .set("narrow.binding", "\"replace\"")
             .upstream("kimi", &url)
             .upstream("gemini", &url)
     }
