@@ -123,6 +123,7 @@ fn start() -> (Provider, Sidecar) {
     let sidecar = Sidecar::over(&provider)
         .set("narrow.max_retrieved_tools", "3")
         .set("narrow.sticky_need", "1")
+        .set("narrow.binding", "\"append\"")
         .set("store.kind", "\"redis\"")
         .set("store.url", "\"redis://127.0.0.1:1\"")
         .upstream("held", &url)

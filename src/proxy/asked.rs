@@ -124,6 +124,11 @@ mod tests {
         let at = |percent| digests.iter().filter(|digest| is_narrowed(digest, percent)).count();
         assert_eq!((at(0), at(100)), (0, 2000));
         assert!((150..250).contains(&at(10)), "{}", at(10));
+        let mixed = |n: u32| format!("{:08x}{:08x}", n.wrapping_mul(2_654_435_761), n.wrapping_mul(2_246_822_519));
+        let explored: Vec<String> = (0..20_000).map(mixed).filter(|digest| is_explored(digest, 0.01)).collect();
+        assert!((150..250).contains(&explored.len()), "{}", explored.len());
+        let both = explored.iter().filter(|digest| is_narrowed(digest, 50)).count();
+        assert!((explored.len() / 3..2 * explored.len() / 3).contains(&both), "one says nothing of the other: {both}");
         assert!(digests.iter().all(|digest| !is_narrowed(digest, 10) || is_narrowed(digest, 11)), "growing keeps them");
     }
 }

@@ -28,6 +28,7 @@ pub mod route;
 mod sending;
 pub mod sent;
 pub mod shadow;
+pub mod shape;
 pub mod shutdown;
 pub mod source;
 pub mod tls;

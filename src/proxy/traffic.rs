@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use moka::sync::Cache;
 
+use super::shape::{Shape, opens};
 use crate::cost::policy::Traffic;
 use crate::outcome::{Action, Outcome};
 use crate::turn::bypass::Bypass;
 use crate::turn::fold::Cause;
-use crate::turn::policy::Binding;
 
 /// Narrowed conversations before the averages say anything.
 const MEASURED: f64 = 50.0;
@@ -25,10 +25,6 @@ const ROSTERS: u64 = 4096;
 /// As so many conversations that are narrowed to be watched counts what the others say of them: a first one alone says
 /// little.
 const PRIOR: f64 = 20.0;
-/// Requests before a provider is believed not to cache.
-const ASKED: f64 = 20.0;
-/// Half a chunk of 256 tokens, which the end of a cached prefix loses on average.
-const HALF_CHUNK: f64 = 128.0;
 
 /// Averages by upstream and model.
 #[derive(Debug)]
@@ -49,30 +45,6 @@ struct Sums {
     explored: Searches,
     /// Conversations sent in full because that costs less.
     full: f64,
-}
-
-#[derive(Debug, Default, Clone, Copy)]
-struct Shape {
-    conversations: f64,
-    /// Of these, begun while the provider still knew their roster.
-    warm: f64,
-    turns: f64,
-    requests: f64,
-    /// Prompt tokens that are no tools, of first requests; and how many.
-    openings: f64,
-    opened: f64,
-    /// The same of later ones, and how many steps they are behind the first, all together.
-    history: f64,
-    grown: f64,
-    steps: f64,
-    /// Of later requests that begin as the one before: prompt tokens, how many.
-    prompt: f64,
-    asked: f64,
-    /// Of legs that begin as the one before: that one's prompt tokens, how many.
-    again: f64,
-    legs: f64,
-    /// Tokens that all of these read from the cache.
-    cached: f64,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
@@ -142,11 +114,6 @@ impl Watch {
     }
 }
 
-/// Is it the first of its conversation?
-fn opens(outcome: &Outcome) -> bool {
-    outcome.turn == 1 && outcome.call <= 1
-}
-
 impl Sums {
     /// How often a conversation meets with this when it is narrowed.
     fn each(&self, of: fn(&Searches) -> f64) -> f64 {
@@ -169,86 +136,6 @@ impl Sums {
             self.narrowed.halve();
             self.explored.halve();
             self.full /= 2.0;
-        }
-    }
-}
-
-impl Shape {
-    /// `warm`: the same roster was sent a short while before.
-    fn add(&mut self, outcome: &Outcome, warm: bool) {
-        let opens = opens(outcome);
-        self.conversations += f64::from(opens);
-        self.warm += f64::from(opens && warm);
-        self.turns += f64::from(outcome.call <= 1);
-        self.requests += 1.0;
-        if outcome.legs > 1 {
-            return self.add_legs(outcome);
-        }
-        if !outcome.usage.reported {
-            return;
-        }
-        let tools = if outcome.action == Action::Narrowed { outcome.bound_tokens } else { outcome.roster_tokens };
-        let rest = outcome.usage.prompt.saturating_sub(tools) as f64;
-        if opens {
-            self.openings += rest;
-            self.opened += 1.0;
-            return;
-        }
-        self.history += rest;
-        self.grown += 1.0;
-        self.steps += (outcome.turn - 1) as f64 * self.calls() + outcome.call.saturating_sub(1) as f64;
-        // A silence costs the full roster its cache, too.
-        if outcome.causes.iter().all(|cause| *cause == Cause::Expired) {
-            self.prompt += outcome.usage.prompt as f64;
-            self.cached += outcome.usage.cached as f64;
-            self.asked += 1.0;
-        }
-    }
-
-    /// A conversation of one request shows nowhere else whether the provider caches.
-    fn add_legs(&mut self, outcome: &Outcome) {
-        let (Some(first), last) = (outcome.first, outcome.last) else { return };
-        let constant = [Binding::Append, Binding::Dispatch].map(Binding::label).contains(&outcome.binding);
-        if !constant || outcome.append_refused || !first.reported || !last.reported {
-            return;
-        }
-        let before = match outcome.legs {
-            2 => first.prompt,
-            3 => outcome.usage.prompt.saturating_sub(first.prompt + last.prompt),
-            _ => return,
-        };
-        self.again += before as f64;
-        self.legs += 1.0;
-        self.cached += last.cached as f64;
-    }
-
-    fn calls(&self) -> f64 {
-        (self.requests / self.turns.max(1.0)).max(1.0)
-    }
-
-    /// Tokens of a first request besides tools, and by how much each request is longer than the one before.
-    fn growth(&self) -> (f64, f64) {
-        let usual = Traffic::default();
-        let system = if self.opened > 0.0 { self.openings / self.opened } else { usual.system };
-        let step = if self.steps > 0.0 { (self.history - self.grown * system) / self.steps } else { usual.step };
-        (system, step.max(1.0))
-    }
-
-    /// How much of what the provider could read from its cache it does read.
-    fn hit(&self, step: f64) -> f64 {
-        let (asked, new) = (self.asked + self.legs, self.asked * step + (self.asked + self.legs) * HALF_CHUNK);
-        let could = self.prompt + self.again - new;
-        if asked < ASKED || could <= 0.0 { 1.0 } else { (self.cached / could).clamp(0.0, 1.0) }
-    }
-
-    fn halve(&mut self) {
-        let Self { conversations, warm, turns, requests, openings, opened, .. } = self;
-        for sum in [conversations, warm, turns, requests, openings, opened] {
-            *sum /= 2.0;
-        }
-        let Self { history, grown, steps, prompt, asked, again, legs, cached, .. } = self;
-        for sum in [history, grown, steps, prompt, asked, again, legs, cached] {
-            *sum /= 2.0;
         }
     }
 }
