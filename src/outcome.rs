@@ -8,9 +8,11 @@ use std::time::Duration;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::cost::cache::Segment;
+use crate::cost::policy::CALL_TOOL;
 use crate::decision::{self, Called, Decision, Query, Saved, Scored, Timings, Used};
 use crate::turn::bypass::Bypass;
 use crate::turn::fold::{Block, Cause};
+use crate::turn::policy::Binding;
 use crate::turn::roster::Roster;
 use crate::turn::{script, search};
 use crate::wire::reply::Usage;
@@ -219,7 +221,8 @@ impl Outcome {
         };
         let Some(block) = &self.block else { return };
         let find_tools = if self.searchable { roster.sizes().find_tools().1 } else { 0 };
-        self.bound_tokens = block.tools().map(|tool| roster.sizes().tokens(tool)).sum::<u64>() + find_tools;
+        let call_tool = if self.binding == Binding::Dispatch.label() { CALL_TOOL } else { 0 };
+        self.bound_tokens = block.tools().map(|tool| roster.sizes().tokens(tool)).sum::<u64>() + find_tools + call_tool;
     }
 
     /// Notes what the user wrote: all of it for a record that may hold it, else as much as tells its language.

@@ -55,7 +55,7 @@ pub struct Request<'r> {
     pub last_completion: u64,
     /// Tools that a search added while the request ran, or in shadow would have had to.
     pub found: &'r [Segment],
-    /// They are declared at the conversation's end, not in the block.
+    /// They are declared or described at the conversation's end, not in the block.
     pub found_last: bool,
     /// The provider's tokens for one of ours; 1 until that is known.
     pub factor: f64,

@@ -16,12 +16,14 @@ use super::journal::Journal;
 use super::sent::Sent;
 use crate::cost::cache::Segment;
 use crate::cost::correction::Corrections;
+use crate::cost::policy;
 use crate::cost::prices::{Billed, Prices};
 use crate::cost::saving::{Request, Savings, Way};
 use crate::decision::Decision;
 use crate::metrics::Metrics;
 use crate::outcome::{Action, Outcome, Verdict};
 use crate::page::today::{Day, Today};
+use crate::turn::dispatch::CALL_TOOL;
 use crate::turn::policy::{Binding, Policy};
 use crate::turn::roster::Roster;
 use crate::turn::{search, tokens};
@@ -295,7 +297,9 @@ impl Clerk {
                 outcome.searchable.then_some(Segment { hash, tokens })
             }
         });
-        let narrow: Vec<Segment> = narrow.collect();
+        let dispatched = outcome.binding == Binding::Dispatch.label();
+        let call_tool = Segment { hash: xxh3_64(CALL_TOOL.as_bytes()), tokens: policy::CALL_TOOL };
+        let narrow: Vec<Segment> = narrow.chain(dispatched.then_some(call_tool)).collect();
         let declared = block.declared().iter().flat_map(|declaration| {
             let at = match declaration.place {
                 Place::Behind(message) => message + 1,
@@ -337,7 +341,7 @@ impl Clerk {
             legs: outcome.legs as u64,
             last_completion: outcome.last.completion,
             found: &found,
-            found_last: outcome.binding == Binding::Append.label(),
+            found_last: dispatched || outcome.binding == Binding::Append.label(),
             factor: self.corrections.factor(&outcome.model),
         }))
     }
