@@ -50,7 +50,7 @@ impl Bindings {
     /// What such a request's model and its wire can do.
     pub fn able(&self, request: &Request<'_>) -> Able {
         let Request { route, format, model, roster, .. } = *request;
-        Able { append: self.takes_declarations(route, format, model), dispatch: takes_call_tool(route, format, roster) }
+        Able { append: self.takes_declarations(route, format, model), dispatch: takes_call_tool(route, roster) }
     }
 
     /// The provider refused a request because of its message-level tools.
@@ -69,12 +69,8 @@ impl Bindings {
 }
 
 /// Without a search nothing is ever described, and an agent's own tool of that name is its own.
-fn takes_call_tool(route: &Route, format: Format, roster: &Roster) -> bool {
-    let known = match format {
-        Format::OpenAi | Format::Gemini => true,
-        Format::Anthropic => false,
-    };
-    known && route.policy.max_discovery_legs > 0 && roster.named(CALL_TOOL).is_empty()
+fn takes_call_tool(route: &Route, roster: &Roster) -> bool {
+    route.policy.max_discovery_legs > 0 && roster.named(CALL_TOOL).is_empty()
 }
 
 /// Does a refusal speak of tools in messages? Kimi says `tokenization failed` for a model that does not take them and

@@ -157,8 +157,7 @@ impl Assembler {
         match self {
             Self::OpenAi(reader) => Self::OpenAi(reader.dispatching(dispatch)),
             Self::Gemini(reader) => Self::Gemini(reader.dispatching(dispatch)),
-            // Not yet: `proxy/binding.rs` never asks for it.
-            Self::Anthropic(reader) => Self::Anthropic(reader),
+            Self::Anthropic(reader) => Self::Anthropic(reader.dispatching(dispatch)),
         }
     }
 

@@ -27,15 +27,22 @@ fn anything(seed: u64, request: &Received) -> Reply {
     let other = roster::TOOLS[pick(19, roster::TOOLS.len())].0;
     let arguments = json!({"value": "größe", "n": 9_007_199_254_740_993_001_u64, "x": 1.0});
     let said = ["Well. ", "Gut: ", "حسنا "][pick(35, 3)];
+    // Through call_tool, where there is one: most calls, declared or not.
+    let wraps = request.declares("call_tool") && pick(27, 4) > 0;
+    let wrapped = |name: &str| json!({"name": name, "arguments": arguments.to_string()});
+    let call = |reply: Reply, name: &str| match wraps {
+        true => reply.and_call("call_tool", wrapped(name)),
+        false => reply.and_call(name, arguments.clone()),
+    };
     let searches = request.declares("find_tools");
     let reply = match pick(41, 8) {
         0 | 1 => Reply::text(said),
-        2 => Reply::text(said).and_call(name, arguments),
-        3 => Reply::call(name, arguments.clone()).and_call(other, arguments),
+        2 => call(Reply::text(said), name),
+        3 => call(call(Reply::default(), name), other),
         4 if searches => Reply::text(said).and_find(about),
         5 if searches => Reply::find(about).and_text(said).and_find("nothing of the kind"),
-        6 if searches => Reply::text(said).and_find(about).and_call(name, arguments),
-        7 if searches => Reply::call(name, arguments).and_find(about),
+        6 if searches => call(Reply::text(said).and_find(about), name),
+        7 if searches => call(Reply::default(), name).and_find(about),
         _ => Reply::text(said),
     };
     let mut reply = match pick(49, 3) {
@@ -52,9 +59,9 @@ fn anything(seed: u64, request: &Received) -> Reply {
 #[test]
 fn whatever_the_model_does_no_request_is_refused_and_the_prefix_holds() {
     let (mut hidden, mut mixed) = (0, 0);
-    for seed in 0..6 {
+    for (seed, binding) in (0..6).flat_map(|seed| [(seed, "replace"), (seed, "dispatch")]) {
         let provider = Provider::new().answer(move |request| anything(seed, request)).start();
-        let sidecar = over(&provider).start();
+        let sidecar = over(&provider).set("narrow.binding", &format!("\"{binding}\"")).start();
         let mut body = roster::ask_anthropic("Weather report: temperature, rain forecast");
         body["stream"] = (seed % 2 == 0).into();
         if seed % 3 != 0 {
@@ -65,6 +72,7 @@ fn whatever_the_model_does_no_request_is_refused_and_the_prefix_holds() {
             let answer = sidecar.post(KIMI, &body.to_string());
             provider.assert_no_refusal();
             never_seen(&answer);
+            assert!(!answer.text().contains("call_tool"), "seed {seed}: {}", answer.text());
             assert_eq!((answer.status, answer.packlight("action").as_str()), (200, "narrowed"), "{}", answer.text());
             assert!(!text(&answer).is_empty() || !calls(&answer).is_empty(), "seed {seed}: {}", answer.text());
             seen += calls(&answer).len();
@@ -79,7 +87,10 @@ fn whatever_the_model_does_no_request_is_refused_and_the_prefix_holds() {
         assert!(legs.len() >= 12 && seen > 0, "seed {seed}: {} legs, {seen} calls", legs.len());
         for pair in legs.windows(2) {
             let (before, after) = (pair[0].messages(), pair[1].messages());
-            assert_eq!(after[..before.len()], before[..], "seed {seed}");
+            assert_eq!(after[..before.len()], before[..], "seed {seed}, {binding}");
+            // The leg that may search no more has what was found instead.
+            let constant = binding == "dispatch" && pair.iter().all(|leg| leg.declares("find_tools"));
+            assert!(!constant || pair[0].json()["tools"] == pair[1].json()["tools"], "seed {seed}: the block changed");
         }
         for message in legs.last().expect("a leg").messages() {
             let named = |block: &Value| block["type"] == "tool_use" && block["name"] == "find_tools";

@@ -5,15 +5,19 @@
 mod block;
 mod frame;
 mod heard;
+mod hidden;
 mod past;
 mod stream;
 mod usage;
 mod whole;
 
+use std::sync::Arc;
+
 use self::heard::Heard;
 use self::past::Past;
 use self::stream::Stream;
 use self::whole::Whole;
+use crate::wire::dispatch::Dispatch;
 use crate::wire::json;
 use crate::wire::reply::{Call, Framing, Leg, Progress};
 use crate::wire::request::{Answer, Exchange};
@@ -36,6 +40,15 @@ impl Reader {
             Framing::Sse => Kind::Stream(Box::new(Stream::new(find_tools, hold_text))),
             Framing::Array | Framing::Whole => Kind::Whole(Box::new(Whole::new(find_tools, hold_text))),
         })
+    }
+
+    /// Calls of `call_tool` become the agent's own.
+    pub fn dispatching(mut self, dispatch: Arc<Dispatch>) -> Self {
+        match &mut self.0 {
+            Kind::Stream(stream) => stream.hidden.dispatching(dispatch),
+            Kind::Whole(whole) => whole.hidden.dispatching(dispatch),
+        }
+        self
     }
 
     /// Takes the next bytes of the leg; appends what the client may see. `Ended` means `message_stop` was read; bytes

@@ -1,7 +1,7 @@
 //! Makes the Messages request that is sent instead: the block and the cap here, hidden
 //! exchanges in `history`. Only edits of spans; every other byte is the agent's. NOT why.
 
-use crate::wire::anthropic::history;
+use crate::wire::anthropic::{dispatch, history};
 use crate::wire::json::quoted;
 use crate::wire::request::{FindTools, Rewrite, Slot};
 use crate::wire::splice::Edits;
@@ -11,6 +11,9 @@ use crate::wire::view::ChatView;
 pub fn rewrite(body: &str, view: &ChatView<'_>, rewrite: &Rewrite<'_>) -> String {
     let mut edits = Edits::new();
     block(view, rewrite, &mut edits);
+    if let Some(dispatch) = rewrite.dispatch {
+        dispatch::wrap(body, view, dispatch, &mut edits);
+    }
     for restored in rewrite.restored {
         history::restore(body, &view.messages, restored, &mut edits);
     }
@@ -26,15 +29,20 @@ pub fn rewrite(body: &str, view: &ChatView<'_>, rewrite: &Rewrite<'_>) -> String
 /// The block in place of the agent's tools.
 fn block(view: &ChatView<'_>, rewrite: &Rewrite<'_>, edits: &mut Edits) {
     let written = rewrite.block.iter().copied().filter(|slot| *slot != Slot::FindTools || rewrite.find_tools.is_some());
-    if view.layout.lent.is_none() && written.clone().eq((0..view.tools.len()).map(Slot::Roster)) {
+    let unchanged = view.layout.lent.is_none() && rewrite.dispatch.is_none();
+    if unchanged && written.eq((0..view.tools.len()).map(Slot::Roster)) {
         return;
     }
-    let declarations: Vec<String> = written
-        .filter_map(|slot| match slot {
-            Slot::Roster(index) => Some(view.tools.get(index)?.text.to_string()),
-            Slot::FindTools => rewrite.find_tools.map(declaration),
-        })
-        .collect();
+    let mut declarations: Vec<String> = Vec::with_capacity(rewrite.block.len() + 1);
+    for slot in rewrite.block {
+        match slot {
+            Slot::Roster(index) => declarations.extend(view.tools.get(*index).map(|tool| tool.text.to_string())),
+            Slot::FindTools => {
+                declarations.extend(rewrite.find_tools.map(declaration));
+                declarations.extend(rewrite.dispatch.map(dispatch::declaration));
+            }
+        }
+    }
     // Tool blocks in the history want tools beside them, and so does a choice: rather all tools than none.
     if !declarations.is_empty() && !view.layout.tools.is_empty() {
         edits.replace(view.layout.tools.clone(), format!("[{}]", declarations.join(",")));

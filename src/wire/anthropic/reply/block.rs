@@ -1,7 +1,10 @@
 //! One content block as it grows from its deltas, in the model's own spelling. NOT
 //! when it leaves, NOT the number under which the client knows it.
 
+use super::hidden::{Hidden, Whose};
+use crate::wire::dispatch::Native;
 use crate::wire::json::{self, Object};
+use crate::wire::reply::Call;
 use crate::wire::text;
 
 /// A content block.
@@ -11,8 +14,11 @@ pub(super) struct Block {
     pub(super) index: Option<u64>,
     /// Its type: `text`, `thinking`, `tool_use`, …
     pub(super) kind: String,
-    /// A call of `find_tools`.
-    pub(super) ours: bool,
+    whose: Whose,
+    /// What the agent sees of a `call_tool`.
+    pub(super) native: Option<Native>,
+    /// Its arguments have left.
+    pub(super) told: bool,
     /// The number under which the client knows it.
     pub(super) slot: Option<u64>,
     /// Its members in their order, as far as deltas have brought them.
@@ -31,15 +37,33 @@ enum Piece {
 
 impl Block {
     /// As it stands in `content_block_start`, or in a whole message.
-    pub(super) fn begin(index: Option<u64>, block: &Object<'_>, find_tools: &str) -> Self {
+    pub(super) fn begin(index: Option<u64>, block: &Object<'_>, hidden: &Hidden) -> Self {
         let members = block.0.iter().map(|(key, raw)| {
             let piece = text::inner(raw).map(|spelling| Piece::Text(spelling.to_owned()));
             (key.clone().into_owned(), piece.unwrap_or_else(|| Piece::Raw(raw.get().to_owned())))
         });
         let kind = block.text("type").unwrap_or_default().into_owned();
-        let named = block.text("name").is_some_and(|name| name == find_tools);
-        let ours = kind == "tool_use" && !find_tools.is_empty() && named;
-        Self { index, ours, kind, members: members.collect(), ..Self::default() }
+        let named = block.text("name").filter(|_| kind == "tool_use");
+        let whose = named.map_or(Whose::Agents, |name| hidden.whose(&name));
+        Self { index, whose, kind, members: members.collect(), ..Self::default() }
+    }
+
+    /// It grows no more: whose a `call_tool` is, is known now.
+    pub(super) fn settle(&mut self, hidden: &Hidden) {
+        if self.whose == Whose::Wrapped {
+            self.native = hidden.unwrapped(self.arguments());
+            self.whose = if self.native.is_some() { Whose::Agents } else { Whose::Ours };
+        }
+    }
+
+    /// Is it not known yet whose it is?
+    pub(super) fn waits(&self) -> bool {
+        self.whose == Whose::Wrapped
+    }
+
+    /// A call that the client does not see.
+    pub(super) fn is_ours(&self) -> bool {
+        self.whose == Whose::Ours
     }
 
     /// Takes a delta. The kinds of deltas need no table: a string is added to the member of its name (`text`,
@@ -84,7 +108,21 @@ impl Block {
 
     /// A call that the agent answers.
     pub(super) fn is_own_call(&self) -> bool {
-        self.kind == "tool_use" && !self.ours
+        self.kind == "tool_use" && self.whose == Whose::Agents
+    }
+
+    /// The call as the agent knows it.
+    pub(super) fn call(&self) -> Call {
+        let id = self.text("id");
+        match self.native.clone() {
+            Some(Native { name, arguments }) => Call { id, name, arguments },
+            None => Call { id, name: self.text("name"), arguments: self.arguments().to_owned() },
+        }
+    }
+
+    /// Did its arguments come in pieces?
+    pub(super) fn grew(&self) -> bool {
+        !self.input.trim().is_empty()
     }
 
     /// Gives it an id if it has none: an answer must name one.
@@ -144,7 +182,7 @@ mod tests {
     use super::*;
 
     fn grown(start: &str, deltas: &[&str]) -> Block {
-        let mut block = Block::begin(Some(0), &Object::parse(start).expect("a block"), "find_tools");
+        let mut block = Block::begin(Some(0), &Object::parse(start).expect("a block"), &Hidden::new("find_tools"));
         for delta in deltas {
             block.grow(&Object::parse(delta).expect("a delta"));
         }
@@ -203,8 +241,8 @@ mod tests {
 
     #[test]
     fn only_a_call_of_that_name_is_ours() {
-        assert!(grown(r#"{"type":"tool_use","name":"find_tools"}"#, &[]).ours);
-        assert!(!grown(r#"{"type":"server_tool_use","name":"find_tools"}"#, &[]).ours);
+        assert!(grown(r#"{"type":"tool_use","name":"find_tools"}"#, &[]).is_ours());
+        assert!(!grown(r#"{"type":"server_tool_use","name":"find_tools"}"#, &[]).is_ours());
         assert!(grown(r#"{"type":"tool_use","name":"find_tools2"}"#, &[]).is_own_call());
     }
 }

@@ -1,7 +1,9 @@
 //! One event of a stream: read into a note of what stands in it, and written anew
 //! when a reply is spliced. NOT the order of events, NOT when they leave.
 
+use super::block::Block;
 use super::heard::Heard;
+use super::hidden::Hidden;
 use super::past::Past;
 use crate::wire::json::{self, Object};
 use crate::wire::members::Members;
@@ -31,10 +33,9 @@ pub(super) enum Kind {
 
 impl Frame {
     /// Reads an event into the leg.
-    pub(super) fn read(bytes: Vec<u8>, find_tools: &str, past: &mut Past, heard: &mut Heard) -> Self {
+    pub(super) fn read(bytes: Vec<u8>, hidden: &Hidden, past: &mut Past, heard: &mut Heard) -> Self {
         let data = sse::data(&bytes).and_then(|data| String::from_utf8(data).ok());
-        let kind =
-            data.as_deref().and_then(Object::parse).map_or(Kind::Other, |top| note(&top, find_tools, past, heard));
+        let kind = data.as_deref().and_then(Object::parse).map_or(Kind::Other, |top| note(&top, hidden, past, heard));
         Self { bytes, kind }
     }
 
@@ -45,6 +46,35 @@ impl Frame {
         let mut edits = Edits::new();
         edits.replace(json::span(&data, index.get()), slot.to_string());
         Some(sse::with_data(&self.bytes, &edits.apply(&data)))
+    }
+
+    /// The event of a `call_tool` as one of the agent's own call, under this number: the name as it begins, the arguments
+    /// in one piece. `None`: there is nothing left to say.
+    pub(super) fn native(&self, slot: u64, block: &mut Block) -> Option<Vec<u8>> {
+        let native = block.native.as_ref()?;
+        let data = String::from_utf8(sse::data(&self.bytes)?).ok()?;
+        let top = Object::parse(&data)?;
+        let mut written = Members::of(&top);
+        written.replace("index", slot.to_string());
+        match top.text("type").as_deref() {
+            Some("content_block_start") => {
+                let mut call = Members::of(&top.find("content_block").and_then(Object::of)?);
+                call.set("name", json::quoted(&native.name));
+                if !block.grew() {
+                    call.set("input", native.arguments.clone());
+                }
+                written.set("content_block", call.json());
+            }
+            Some("content_block_delta") if block.grew() => {
+                if std::mem::replace(&mut block.told, true) {
+                    return None;
+                }
+                let arguments = json::quoted(&native.arguments);
+                written.set("delta", format!(r#"{{"type":"input_json_delta","partial_json":{arguments}}}"#));
+            }
+            _ => {}
+        }
+        Some(sse::with_data(&self.bytes, &written.json()))
     }
 
     /// The end of the last leg as the end of all.
@@ -64,7 +94,7 @@ impl Frame {
     }
 }
 
-fn note(top: &Object<'_>, find_tools: &str, past: &mut Past, heard: &mut Heard) -> Kind {
+fn note(top: &Object<'_>, hidden: &Hidden, past: &mut Past, heard: &mut Heard) -> Kind {
     let index = top.find("index").and_then(|raw| raw.get().parse().ok());
     match top.text("type").as_deref() {
         Some("message_start") => {
@@ -78,7 +108,7 @@ fn note(top: &Object<'_>, find_tools: &str, past: &mut Past, heard: &mut Heard) 
         }
         Some("content_block_start") => {
             let block = top.find("content_block").and_then(Object::of).unwrap_or(Object(Vec::new()));
-            Kind::Block(Some(heard.begin(index, &block, find_tools)))
+            Kind::Block(Some(heard.begin(index, &block, hidden)))
         }
         Some("content_block_delta") => {
             let place = heard.place(index);
@@ -88,8 +118,15 @@ fn note(top: &Object<'_>, find_tools: &str, past: &mut Past, heard: &mut Heard) 
             }
             Kind::Block(place)
         }
-        Some("content_block_stop") => Kind::Block(heard.place(index)),
+        Some("content_block_stop") => {
+            let place = heard.place(index);
+            if let Some(block) = place.and_then(|place| heard.blocks.get_mut(place)) {
+                block.settle(hidden);
+            }
+            Kind::Block(place)
+        }
         Some("message_delta") => {
+            heard.settle(hidden);
             let delta = top.find("delta").and_then(Object::of);
             if let Some(finish) = delta.and_then(|delta| Some(delta.text("stop_reason")?.into_owned())) {
                 heard.finish = Some(finish);
@@ -99,8 +136,12 @@ fn note(top: &Object<'_>, find_tools: &str, past: &mut Past, heard: &mut Heard) 
             }
             Kind::End
         }
-        Some("message_stop") => Kind::Stop,
+        Some("message_stop") => {
+            heard.settle(hidden);
+            Kind::Stop
+        }
         Some("error") => {
+            heard.settle(hidden);
             heard.failed = true;
             Kind::Other
         }

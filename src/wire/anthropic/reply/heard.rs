@@ -2,6 +2,7 @@
 //! come the leg's report and the message the provider must see again. NOT frames.
 
 use super::block::Block;
+use super::hidden::Hidden;
 use super::usage::Usages;
 use crate::wire::json::Object;
 use crate::wire::query::query;
@@ -25,8 +26,8 @@ impl Heard {
     }
 
     /// Takes a block that begins, or a whole one; returns its place.
-    pub(super) fn begin(&mut self, index: Option<u64>, block: &Object<'_>, find_tools: &str) -> usize {
-        self.blocks.push(Block::begin(index, block, find_tools));
+    pub(super) fn begin(&mut self, index: Option<u64>, block: &Object<'_>, hidden: &Hidden) -> usize {
+        self.blocks.push(Block::begin(index, block, hidden));
         self.blocks.len() - 1
     }
 
@@ -35,8 +36,18 @@ impl Heard {
         self.blocks.iter().rposition(|block| block.index == index)
     }
 
+    /// No block grows any more.
+    pub(super) fn settle(&mut self, hidden: &Hidden) {
+        self.blocks.iter_mut().for_each(|block| block.settle(hidden));
+    }
+
     pub(super) fn searched(&self) -> bool {
-        self.blocks.iter().any(|block| block.ours)
+        self.blocks.iter().any(Block::is_ours)
+    }
+
+    /// Is there anything that the client must see otherwise than it came?
+    pub(super) fn altered(&self) -> bool {
+        self.searched() || self.blocks.iter().any(|block| block.native.is_some())
     }
 
     /// Is there a call that the agent answers?
@@ -51,7 +62,7 @@ impl Heard {
 
     /// Is this block kept from the client?
     pub(super) fn hides(&self, block: &Block) -> bool {
-        block.ours || (block.is_text() && self.mute())
+        block.is_ours() || (block.is_text() && self.mute())
     }
 
     /// `stop_reason` as the client may see it: where every call was hidden there is none to wait for.
@@ -62,7 +73,7 @@ impl Heard {
     /// Gives ids to searches that came without. No two in a conversation may be alike: `message` is the reply's own id,
     /// `count` goes on over the reply.
     pub(super) fn name_searches(&mut self, message: &str, count: &mut usize) {
-        for block in self.blocks.iter_mut().filter(|block| block.ours) {
+        for block in self.blocks.iter_mut().filter(|block| block.is_ours()) {
             block.name(|| {
                 *count += 1;
                 format!("toolu_{message}_{count}")
@@ -77,19 +88,14 @@ impl Heard {
     }
 
     pub(super) fn own_calls(&self) -> Vec<Call> {
-        let own = self.blocks.iter().filter(|block| block.is_own_call());
-        own.map(|block| Call {
-            id: block.text("id"),
-            name: block.text("name"),
-            arguments: block.arguments().to_owned(),
-        })
-        .collect()
+        self.blocks.iter().filter(|block| block.is_own_call()).map(Block::call).collect()
     }
 
-    pub(super) fn leg(&self) -> Leg {
-        let searches = self.blocks.iter().filter(|block| block.ours);
+    pub(super) fn leg(&self, hidden: &Hidden) -> Leg {
+        let searches = self.blocks.iter().filter(|block| block.is_ours());
+        let misled = searches.clone().enumerate().filter(|(_, block)| !hidden.searches(&block.text("name")));
         Leg {
-            misled: Vec::new(),
+            misled: misled.map(|(at, _)| at).collect(),
             complete: self.finish.is_some(),
             failed: self.failed,
             finish: self.finish.clone(),

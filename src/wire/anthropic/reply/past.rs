@@ -2,6 +2,7 @@
 //! the client has seen. NOT the current leg.
 
 use super::heard::Heard;
+use super::hidden::Hidden;
 use super::usage::Usages;
 use crate::wire::json::Object;
 use crate::wire::members::Members;
@@ -41,12 +42,12 @@ impl Past {
     }
 
     /// The current leg is over.
-    pub(super) fn end(&mut self, heard: &mut Heard) -> Leg {
+    pub(super) fn end(&mut self, heard: &mut Heard, hidden: &Hidden) -> Leg {
         let [id, _] = &self.identity;
         heard.name_searches(id.as_deref().unwrap_or("packlight").trim_matches('"'), &mut self.named);
         self.visible_text.push_str(&heard.shown_text());
         self.visible_calls.extend(heard.own_calls());
-        heard.leg()
+        heard.leg(hidden)
     }
 
     /// Another leg follows the one that ended.

@@ -1,20 +1,20 @@
 //! A streamed reply: which events leave when, over all legs. A call of `find_tools`
 //! names itself in its first event, so nothing waits but the end of a leg that
-//! searched (and, where text must wait for the leg's outcome, text and what stands
-//! behind it). NOT what an event says.
+//! searched (and a call of `call_tool` until it is whole; and, where text must wait for
+//! the leg's outcome, text; and what stands behind these). NOT what an event says.
 
 use std::collections::VecDeque;
 
 use super::frame::{Frame, Kind};
 use super::heard::Heard;
+use super::hidden::Hidden;
 use super::past::Past;
-use crate::wire::json;
 use crate::wire::reply::{Leg, Progress};
 use crate::wire::sse::{self, Splitter};
 
 #[derive(Debug, Default)]
 pub(super) struct Stream {
-    find_tools: String,
+    pub(super) hidden: Hidden,
     splitter: Splitter,
     pub(super) past: Past,
     pub(super) heard: Heard,
@@ -34,7 +34,7 @@ pub(super) struct Stream {
 
 impl Stream {
     pub(super) fn new(find_tools: &str, hold_text: bool) -> Self {
-        Self { find_tools: find_tools.to_owned(), heard: Heard::new(hold_text), ..Self::default() }
+        Self { hidden: Hidden::new(find_tools), heard: Heard::new(hold_text), ..Self::default() }
     }
 
     pub(super) fn feed(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Progress {
@@ -54,8 +54,9 @@ impl Stream {
         if !rest.is_empty() && (whole(&rest) || !self.unsafe_to_show(&rest)) {
             self.take(rest);
         }
+        self.heard.settle(&self.hidden);
         self.drain();
-        self.past.end(&mut self.heard)
+        self.past.end(&mut self.heard, &self.hidden)
     }
 
     pub(super) fn next_leg(&mut self) {
@@ -75,6 +76,7 @@ impl Stream {
     }
 
     pub(super) fn fail(&mut self, error: &str, out: &mut Vec<u8>) {
+        self.heard.settle(&self.hidden);
         self.drain();
         self.end_line();
         self.held.clear();
@@ -94,7 +96,7 @@ impl Stream {
         if self.line_end.is_none() {
             self.line_end = Some(sse::line_end(&bytes));
         }
-        let frame = Frame::read(bytes, &self.find_tools, &mut self.past, &mut self.heard);
+        let frame = Frame::read(bytes, &self.hidden, &mut self.past, &mut self.heard);
         self.ended |= frame.kind == Kind::Stop;
         self.queue.push_back(frame);
     }
@@ -111,8 +113,9 @@ impl Stream {
     /// May the event leave as far as it is known?
     fn judged(&self, frame: &Frame) -> bool {
         let Kind::Block(Some(place)) = frame.kind else { return true };
+        let Some(block) = self.heard.blocks.get(place) else { return true };
         let known = || self.heard.finish.is_some() || self.heard.failed || self.ended || self.heard.called();
-        !self.heard.holds_text || !self.heard.blocks.get(place).is_some_and(super::block::Block::is_text) || known()
+        !block.waits() && (!self.heard.holds_text || !block.is_text() || known())
     }
 
     /// The next event leaves, or does not.
@@ -149,6 +152,10 @@ impl Stream {
         let raw = untouched || block.index == Some(slot);
         if let Some(block) = place.and_then(|place| self.heard.blocks.get_mut(place)) {
             block.slot = Some(slot);
+            if block.native.is_some() {
+                out.extend(frame.native(slot, block).unwrap_or_default());
+                return;
+            }
         }
         match frame.numbered(slot).filter(|_| !raw) {
             Some(bytes) => out.extend_from_slice(&bytes),
@@ -167,7 +174,7 @@ impl Stream {
 
     /// Could half an event show the client what is hidden from it? Where nothing was spliced it leaves as it came.
     fn unsafe_to_show(&self, rest: &[u8]) -> bool {
-        self.past.legs > 0 || self.heard.searched() || json::may_name(rest, &self.find_tools)
+        self.past.legs > 0 || self.heard.altered() || self.hidden.may_be_told(rest)
     }
 
     /// A last event without its blank line gets one, since another follows.

@@ -2,6 +2,7 @@
 //! client was spared taken out and the blocks of earlier legs put in front. NOT streams.
 
 use super::heard::Heard;
+use super::hidden::Hidden;
 use super::past::Past;
 use crate::wire::json::{self, Object};
 use crate::wire::members::Members;
@@ -9,7 +10,7 @@ use crate::wire::reply::Leg;
 
 #[derive(Debug, Default)]
 pub(super) struct Whole {
-    find_tools: String,
+    pub(super) hidden: Hidden,
     body: Vec<u8>,
     /// The body is an object.
     readable: bool,
@@ -21,7 +22,7 @@ pub(super) struct Whole {
 
 impl Whole {
     pub(super) fn new(find_tools: &str, hold_text: bool) -> Self {
-        Self { find_tools: find_tools.to_owned(), heard: Heard::new(hold_text), ..Self::default() }
+        Self { hidden: Hidden::new(find_tools), heard: Heard::new(hold_text), ..Self::default() }
     }
 
     pub(super) fn feed(&mut self, bytes: &[u8]) {
@@ -36,7 +37,7 @@ impl Whole {
             self.read(&message);
         }
         self.body = body;
-        self.past.end(&mut self.heard)
+        self.past.end(&mut self.heard, &self.hidden)
     }
 
     pub(super) fn next_leg(&mut self) {
@@ -48,13 +49,13 @@ impl Whole {
     }
 
     pub(super) fn close(&mut self, out: &mut Vec<u8>) {
-        let untouched = self.past.legs == 0 && !self.heard.searched();
+        let untouched = self.past.legs == 0 && !self.heard.altered();
         let written =
             if untouched { None } else { std::str::from_utf8(&self.body).ok().and_then(|body| self.write(body)) };
         match written {
             Some(body) => out.extend_from_slice(body.as_bytes()),
             // It broke off, perhaps within the call that is hidden.
-            None if !self.readable && json::may_name(&self.body, &self.find_tools) => {}
+            None if !self.readable && self.hidden.may_be_told(&self.body) => {}
             None => out.extend_from_slice(&self.body),
         }
         self.body.clear();
@@ -68,15 +69,27 @@ impl Whole {
         self.heard.failed = message.text("type").as_deref() == Some("error");
         self.heard.finish = message.text("stop_reason").map(std::borrow::Cow::into_owned);
         for block in message.find("content").and_then(json::elements).unwrap_or_default() {
-            self.heard.begin(None, &Object::of(block).unwrap_or(Object(Vec::new())), &self.find_tools);
+            self.heard.begin(None, &Object::of(block).unwrap_or(Object(Vec::new())), &self.hidden);
         }
+        self.heard.settle(&self.hidden);
     }
 
-    /// The blocks of this leg that the client sees.
+    /// The blocks of this leg that the client sees: its own bytes, but for what was called through `call_tool`.
     fn shown(&self, message: &Object<'_>) -> Vec<String> {
         let blocks = message.find("content").and_then(json::elements).unwrap_or_default();
         let read = blocks.into_iter().zip(&self.heard.blocks);
-        read.filter(|(_, block)| !self.heard.hides(block)).map(|(raw, _)| raw.get().to_owned()).collect()
+        let shown = read.filter(|(_, block)| !self.heard.hides(block));
+        shown
+            .map(|(raw, block)| match (&block.native, Object::of(raw)) {
+                (Some(native), Some(own)) => {
+                    let mut call = Members::of(&own);
+                    call.set("name", json::quoted(&native.name));
+                    call.set("input", native.arguments.clone());
+                    call.json()
+                }
+                _ => raw.get().to_owned(),
+            })
+            .collect()
     }
 
     /// The body of the last leg, as the body of all; `None` when it is not such a body.
