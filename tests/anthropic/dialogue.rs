@@ -86,11 +86,14 @@ fn whatever_the_model_does_no_request_is_refused_and_the_prefix_holds() {
         let legs = provider.chats();
         assert!(legs.len() >= 12 && seen > 0, "seed {seed}: {} legs, {seen} calls", legs.len());
         for pair in legs.windows(2) {
+            // The leg that may search no more has another block, so it may call otherwise, too.
+            if binding == "dispatch" && !pair.iter().all(|leg| leg.declares("find_tools")) {
+                continue;
+            }
             let (before, after) = (pair[0].messages(), pair[1].messages());
             assert_eq!(after[..before.len()], before[..], "seed {seed}, {binding}");
-            // The leg that may search no more has what was found instead.
-            let constant = binding == "dispatch" && pair.iter().all(|leg| leg.declares("find_tools"));
-            assert!(!constant || pair[0].json()["tools"] == pair[1].json()["tools"], "seed {seed}: the block changed");
+            let block = |leg: &Received| leg.json()["tools"].clone();
+            assert!(binding == "replace" || block(&pair[0]) == block(&pair[1]), "seed {seed}: the block changed");
         }
         for message in legs.last().expect("a leg").messages() {
             let named = |block: &Value| block["type"] == "tool_use" && block["name"] == "find_tools";
