@@ -2,11 +2,14 @@
 //! when the reply is over or its client is gone. Becomes metrics and one decision
 //! record, so the two cannot disagree. NOT prompts, NOT keys.
 
+mod action;
+
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use xxhash_rust::xxh3::xxh3_64;
 
+pub use self::action::Action;
 use crate::cost::cache::Segment;
 use crate::cost::policy::CALL_TOOL;
 use crate::decision::{self, Called, Decision, Query, Saved, Scored, Timings, Used};
@@ -16,44 +19,6 @@ use crate::turn::policy::Binding;
 use crate::turn::roster::Roster;
 use crate::turn::{script, search};
 use crate::wire::reply::Usage;
-
-/// What was done with a request; the header's and the metrics' `action`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Action {
-    /// The rewritten request was sent.
-    Narrowed,
-    /// The agent's own bytes were sent, for a reason.
-    #[default]
-    Full,
-    /// The agent's own bytes were sent, watched.
-    Shadow,
-    /// The agent's own bytes were sent: this conversation is in the comparison group.
-    Holdout,
-    /// Packlight did not look at it.
-    Relayed,
-}
-
-impl Action {
-    pub fn label(self) -> &'static str {
-        match self {
-            Self::Narrowed => "narrowed",
-            Self::Full => "full",
-            Self::Shadow => "shadow",
-            Self::Holdout => "holdout",
-            Self::Relayed => "relayed",
-        }
-    }
-
-    fn arm(self) -> &'static str {
-        match self {
-            Self::Narrowed => "narrow",
-            Self::Full => "bypass",
-            Self::Shadow => "shadow",
-            Self::Holdout => "holdout",
-            Self::Relayed => "off",
-        }
-    }
-}
 
 /// Was the called tool in front of the model?
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
