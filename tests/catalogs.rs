@@ -272,10 +272,8 @@ fn appended_and_dispatched_as_any_other_roster() {
     let mut k3 = asks(RAIN)[0].1.clone();
     k3["model"] = "kimi-k3".into();
     let provider = Provider::new().replies(replies()).start();
-    let sidecar = over(&provider, &file)
-        .set("narrow.binding", "\"append\"")
-        .set("narrow.always_on", "[\"set_alarm\"]")
-        .start();
+    let sidecar =
+        over(&provider, &file).set("narrow.binding", "\"append\"").set("narrow.always_on", "[\"set_alarm\"]").start();
     let (answer, first) = sent(&provider, &sidecar, KIMI, &[], &k3.to_string());
     assert_eq!(field(&answer, "binding"), "append");
     let top = |got: &Received| list(&got.json()["tools"]).len();
