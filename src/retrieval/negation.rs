@@ -232,7 +232,12 @@ mod tests {
 
     #[test]
     fn every_rule_compiles() {
-        assert!(RULES.is_some());
+        let rules = RULES.as_ref().expect("the rules");
+        for family in
+            [&rules.no, &rules.heads, &rules.tails, &rules.orders, &rules.through, &rules.middles, &rules.spans]
+        {
+            assert!(family.compiles());
+        }
     }
 
     #[test]

@@ -46,8 +46,8 @@ pub struct Vocabulary {
     pub eos: u32,
     pub pad: u32,
     pub unknown: u32,
-    /// Where each piece lies in `text`.
-    pub pieces: Vec<Range<usize>>,
+    /// Where each piece begins in `text`, and where the last one ends: ascending, within it.
+    pub offsets: Vec<u32>,
     /// Per piece, finite.
     pub scores: Vec<f32>,
     /// UTF-8, piece by piece.
@@ -55,6 +55,14 @@ pub struct Vocabulary {
     /// Code points that are written otherwise, ascending, each with its place in `replacements`.
     pub replaced: Vec<(char, Range<usize>)>,
     pub replacements: Vec<char>,
+}
+
+impl Vocabulary {
+    /// The bytes of a piece.
+    pub fn piece(&self, number: u32) -> Option<&[u8]> {
+        let number = number as usize;
+        self.text.get(*self.offsets.get(number)? as usize..*self.offsets.get(number + 1)? as usize)
+    }
 }
 
 /// What is wrong with a model file.
@@ -102,19 +110,32 @@ impl ModelFile {
     /// # Errors
     /// No such tensor, or not of that count, or unreadable.
     pub fn tensor(&self, name: &str, count: usize) -> Result<Vec<f32>, FormatError> {
+        let mut buffer = Buffer::default();
+        self.append(name, count, &mut buffer)?;
+        Ok(buffer.numbers)
+    }
+
+    /// Adds the numbers of a tensor of `count` to `buffer.numbers`.
+    ///
+    /// # Errors
+    /// As [`ModelFile::tensor`].
+    pub fn append(&self, name: &str, count: usize, buffer: &mut Buffer) -> Result<(), FormatError> {
         let place = self.place(name, count)?;
-        let mut bytes = vec![0; place.bytes];
-        read_exact_at(&self.file, &mut bytes, place.offset)?;
-        let mut numbers = vec![0.0; count];
+        let Buffer { bytes, numbers } = buffer;
+        bytes.resize(place.bytes, 0);
+        read_exact_at(&self.file, bytes, place.offset)?;
+        let before = numbers.len();
+        numbers.resize(before + count, 0.0);
+        let numbers = numbers.get_mut(before..).unwrap_or_default();
         match place.kind {
             Kind::F32 => {
                 for (number, bytes) in numbers.iter_mut().zip(bytes.as_chunks().0) {
                     *number = f32::from_le_bytes(*bytes);
                 }
             }
-            Kind::Q4 => expand(&bytes, &mut numbers),
+            Kind::Q4 => expand(bytes, numbers),
         }
-        Ok(numbers)
+        Ok(())
     }
 
     /// Keeps the file open for single rows of a Q4 tensor of `rows` x `width`.
@@ -136,6 +157,13 @@ impl ModelFile {
         let place = *self.directory.get(name).ok_or_else(|| problem("missing"))?;
         if place.count != count { Err(problem("of another size than the header says")) } else { Ok(place) }
     }
+}
+
+/// Kept while tensors are read one after the other: a megabyte of each that is freed stays with the allocator.
+#[derive(Debug, Default)]
+pub struct Buffer {
+    bytes: Vec<u8>,
+    pub numbers: Vec<f32>,
 }
 
 /// A table that stays in the file, 4-bit; a row is read when it is asked for.
@@ -224,13 +252,9 @@ fn read_vocabulary(head: &mut Head<impl Read>, shape: &Shape) -> Result<Vocabula
         return Err(FormatError::Range { what: "piece scores", found: 0 });
     }
     let text = head.bytes(WHAT, size)?;
-    let mut pieces = Vec::with_capacity(count);
-    for pair in offsets.windows(2) {
-        let &[start, end] = pair else { continue };
-        if start > end || u64::from(end) > size {
-            return Err(FormatError::Range { what: "piece offsets", found: i64::from(end) });
-        }
-        pieces.push(start as usize..end as usize);
+    let end = offsets.last().copied().unwrap_or_default();
+    if !offsets.is_sorted() || u64::from(end) > size {
+        return Err(FormatError::Range { what: "piece offsets", found: i64::from(end) });
     }
 
     let entries = head.within(WHAT, "number of normaliser entries", 0..=0x11_0000)?;
@@ -246,7 +270,7 @@ fn read_vocabulary(head: &mut Head<impl Read>, shape: &Shape) -> Result<Vocabula
         replaced.push((from, start..replacements.len()));
     }
     replaced.sort_by_key(|(from, _)| *from);
-    Ok(Vocabulary { bos, eos, pad, unknown, pieces, scores, text, replaced, replacements })
+    Ok(Vocabulary { bos, eos, pad, unknown, offsets, scores, text, replaced, replacements })
 }
 
 fn read_directory(head: &mut Head<impl Read>, length: u64) -> Result<HashMap<String, Place>, FormatError> {

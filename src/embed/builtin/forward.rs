@@ -9,7 +9,7 @@
 
 use std::io;
 
-use super::file::{FormatError, ModelFile, Rows, Shape};
+use super::file::{Buffer, FormatError, ModelFile, Rows, Shape};
 use super::linear::{Layout, Linear, Start, multiply};
 
 /// The network's weights.
@@ -47,7 +47,9 @@ impl Network {
             add(row, &types);
         }
         let norm = Norm::read(&file, "emb.ln", &shape)?;
-        let layers = (0..shape.layers).map(|number| Layer::read(&file, number, &shape)).collect::<Result<_, _>>()?;
+        let mut buffer = Buffer::default();
+        let layer = |number| Layer::read(&file, number, &shape, &mut buffer);
+        let layers = (0..shape.layers).map(layer).collect::<Result<_, _>>()?;
         let words = file.into_rows("emb.word", shape.rows, shape.hidden)?;
         Ok(Self { shape, words, positions, norm, layers })
     }
@@ -112,21 +114,24 @@ struct Layer {
 }
 
 impl Layer {
-    fn read(file: &ModelFile, number: usize, shape: &Shape) -> Result<Self, FormatError> {
+    fn read(file: &ModelFile, number: usize, shape: &Shape, buffer: &mut Buffer) -> Result<Self, FormatError> {
         let (hidden, wide) = (shape.hidden, shape.feed_forward);
-        let weights = |part: &str, count| file.tensor(&format!("l{number}.{part}.w"), count);
-        let bias = |part: &str, count| file.tensor(&format!("l{number}.{part}.b"), count);
-        let (mut qkv, mut qkv_bias) = (Vec::new(), Vec::new());
-        for part in ["q", "k", "v"] {
-            qkv.extend(weights(part, hidden * hidden)?);
-            qkv_bias.extend(bias(part, hidden)?);
-        }
+        // The parts are layers of as many inputs, side by side.
+        let mut linear = |parts: &[&str], inputs: usize, outputs: usize| {
+            buffer.numbers.clear();
+            let mut bias = Vec::with_capacity(parts.len() * outputs);
+            for part in parts {
+                file.append(&format!("l{number}.{part}.w"), inputs * outputs, buffer)?;
+                bias.extend(file.tensor(&format!("l{number}.{part}.b"), outputs)?);
+            }
+            Ok::<_, FormatError>(Linear::new(inputs, &buffer.numbers, bias))
+        };
         Ok(Self {
-            attend: Linear::new(hidden, &qkv, qkv_bias),
-            attended: Linear::new(hidden, &weights("ao", hidden * hidden)?, bias("ao", hidden)?),
+            attend: linear(&["q", "k", "v"], hidden, hidden)?,
+            attended: linear(&["ao"], hidden, hidden)?,
             attended_norm: Norm::read(file, &format!("l{number}.aln"), shape)?,
-            widen: Linear::new(hidden, &weights("fi", hidden * wide)?, bias("fi", wide)?),
-            narrow: Linear::new(wide, &weights("fo", hidden * wide)?, bias("fo", hidden)?),
+            widen: linear(&["fi"], hidden, wide)?,
+            narrow: linear(&["fo"], wide, hidden)?,
             narrow_norm: Norm::read(file, &format!("l{number}.oln"), shape)?,
         })
     }

@@ -101,8 +101,9 @@ impl Builtin {
 
     fn assemble(file: File, hash: &str) -> Result<Self, FormatError> {
         let (file, vocabulary) = ModelFile::read(file)?;
-        let tokenizer = Tokenizer::new(vocabulary);
+        // The weights first: what the tokenizer is made from then lies above them and goes back to the system.
         let network = Network::read(file)?;
+        let tokenizer = Tokenizer::new(vocabulary);
         let model = format!("builtin:multilingual-e5-small-q4:{hash:.12}:{}", network.dimensions());
         Ok(Self { model, tokenizer, network })
     }

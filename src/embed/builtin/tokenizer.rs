@@ -31,20 +31,17 @@ pub struct Tokenizer {
 impl Tokenizer {
     #[must_use]
     pub fn new(vocabulary: Vocabulary) -> Self {
-        let Vocabulary { bos, eos, pad, unknown, pieces, scores, text, replaced, replacements } = vocabulary;
         // A text that spells `</s>` is still a text: the marks are no pieces.
-        let marks = [bos, eos, pad, unknown];
-        let pieces: Vec<(&[u8], u32)> = pieces
-            .into_iter()
-            .zip(0..)
-            .filter(|(_, number)| !marks.contains(number))
-            .filter_map(|(range, number)| Some((text.get(range)?, number)))
-            .collect();
+        let marks = [vocabulary.bos, vocabulary.eos, vocabulary.pad, vocabulary.unknown];
+        let numbers = || (0..vocabulary.scores.len() as u32).filter(|number| !marks.contains(number));
         let starts_code_point = |byte: &&u8| **byte & 0xc0 != 0x80;
-        let longest = pieces.iter().map(|(piece, _)| piece.iter().filter(starts_code_point).count()).max().unwrap_or(1);
-        let lowest = scores.iter().copied().fold(f32::INFINITY, f32::min);
+        let code_points = |piece: &[u8]| piece.iter().filter(starts_code_point).count();
+        let longest = numbers().filter_map(|number| vocabulary.piece(number)).map(code_points).max().unwrap_or(1);
+        let lowest = vocabulary.scores.iter().copied().fold(f32::INFINITY, f32::min);
+        let trie = Trie::new(numbers(), |number| vocabulary.piece(number).unwrap_or_default());
+        let Vocabulary { bos, eos, unknown, scores, replaced, replacements, .. } = vocabulary;
         Self {
-            trie: Trie::new(pieces),
+            trie,
             scores,
             longest: longest.max(1),
             unknown_score: lowest - UNKNOWN_PENALTY,
