@@ -26,13 +26,14 @@ use crate::config::catalog::Catalog;
 use crate::embed::Embeddings;
 use crate::retrieval::embedder::EmbedError;
 use crate::retrieval::head::{Head, Unfit};
+use crate::retrieval::width::Width;
 
 /// What is measured, and with which settings.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     pub sets: Vec<Set>,
     /// Tools selected for a message.
-    pub k: usize,
+    pub k: Width,
     /// Elements that agents wrap around a message.
     pub ignore: Vec<String>,
     /// The catalog of sets that name none.
@@ -76,7 +77,7 @@ pub async fn measured(options: &Options, embeddings: &Embeddings) -> Result<(Vec
         head.fits(&model)?;
     }
     let bar = Bar::new(prepared.iter().map(|set| set.cases.len()).sum(), "ranked");
-    Ok((prepared.into_iter().map(|set| set.rank(options.head.as_deref(), &bar)).collect(), model))
+    Ok((prepared.into_iter().map(|set| set.rank(options.head.as_deref(), options.k, &bar)).collect(), model))
 }
 
 /// Reads and embeds everything. With it: the embedder's identity.

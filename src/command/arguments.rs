@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use packlight::eval::gate::Gate;
+use packlight::retrieval::width::Width;
 
 /// A sidecar that sends a model only the tools a message needs. Without a command: serve.
 #[derive(Debug, Parser)]
@@ -151,9 +152,9 @@ pub(crate) struct Tune {
 /// How the commands that rank do it, and for whom.
 #[derive(Debug, Args)]
 pub(crate) struct Asked {
-    /// How many tools are selected; by default as many as are served
+    /// How many tools are selected, or `auto`; by default as many as are served
     #[arg(long, value_name = "NUMBER")]
-    pub k: Option<usize>,
+    pub k: Option<Width>,
     /// A configuration file: the embedder, the catalog, how many tools are selected
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,

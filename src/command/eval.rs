@@ -11,6 +11,7 @@ use packlight::eval::gate::{Gate, Passage};
 use packlight::eval::measure::Measured;
 use packlight::eval::{self, Options, Report, compare, page, sets, sweep};
 use packlight::retrieval::head::Head;
+use packlight::retrieval::width::Width;
 use packlight::store::Memory;
 
 use super::arguments::{Cases, Eval};
@@ -61,10 +62,10 @@ async fn comparison(arguments: &Eval, first: &Path, second: &Path) -> Result<(),
     for path in [first, second] {
         let config = serve::load(Some(path))?;
         let options = options(&arguments.cases, &config, arguments.asked.k)?;
-        both.push((measured(&config, &options).await?.0, options.k));
+        both.push(measured(&config, &options).await?.0);
     }
-    let [(a, k), (b, other_k)] = both.as_slice() else { return Ok(()) };
-    let compared = compare::compared(a, b, (*k, *other_k));
+    let [a, b] = both.as_slice() else { return Ok(()) };
+    let compared = compare::compared(a, b);
     let names = (first.display().to_string(), second.display().to_string());
     let names = (names.0.as_str(), names.1.as_str());
     if let Some(path) = &arguments.html {
@@ -87,7 +88,7 @@ async fn measured(config: &Config, options: &Options) -> Result<(Vec<Measured>, 
 }
 
 /// What the arguments name, under these settings.
-pub(super) fn options(cases: &Cases, config: &Config, k: Option<usize>) -> Result<Options, Failure> {
+pub(super) fn options(cases: &Cases, config: &Config, k: Option<Width>) -> Result<Options, Failure> {
     let narrow = &config.narrow;
     let mut named = match &cases.sets {
         Some(path) => sets::file(path).map_err(failed)?,
@@ -98,7 +99,7 @@ pub(super) fn options(cases: &Cases, config: &Config, k: Option<usize>) -> Resul
     }
     Ok(Options {
         sets: named,
-        k: k.unwrap_or(narrow.max_retrieved_tools.most()),
+        k: k.unwrap_or(narrow.max_retrieved_tools),
         ignore: narrow.query_ignore.clone(),
         overlay: narrow.catalog.clone(),
         head: chosen_head(cases.head.as_deref(), config)?,

@@ -34,7 +34,7 @@ pub(crate) fn explain(arguments: &Explain) -> Result<(), Failure> {
     let options = Options {
         tools: Tools::read(&arguments.catalog, &overlay).map_err(failed)?,
         dialogue,
-        k: arguments.asked.k.unwrap_or(config.narrow.max_retrieved_tools.most()),
+        k: arguments.asked.k.unwrap_or(config.narrow.max_retrieved_tools),
         head: chosen_head(arguments.head.as_deref(), &config)?,
     };
     runtime::run(async {

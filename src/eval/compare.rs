@@ -28,14 +28,14 @@ pub struct Compared {
     pub p: f64,
 }
 
-/// Case by case; both were measured on the same sets. `k`: how many each selects.
-pub fn compared(first: &[Measured], second: &[Measured], k: (usize, usize)) -> Vec<Compared> {
+/// Case by case; both were measured on the same sets.
+pub fn compared(first: &[Measured], second: &[Measured]) -> Vec<Compared> {
     let mut out = Vec::new();
     let mut all: Vec<(bool, bool)> = Vec::new();
     for (a, b) in first.iter().zip(second) {
         let mut by_lang: BTreeMap<&str, Vec<(bool, bool)>> = BTreeMap::new();
         for (a, b) in a.ranked.iter().zip(&b.ranked).filter(|(a, _)| !a.places.is_empty()) {
-            by_lang.entry(&a.case.lang).or_default().push((complete(a, k.0), complete(b, k.1)));
+            by_lang.entry(&a.case.lang).or_default().push((complete(a), complete(b)));
         }
         let own: Vec<(bool, bool)> = by_lang.values().flatten().copied().collect();
         out.extend(by_lang.iter().map(|(lang, hits)| Compared::of(&a.name, lang, hits)));
@@ -96,8 +96,8 @@ impl Compared {
     }
 }
 
-fn complete(ranked: &Ranked, k: usize) -> bool {
-    ranked.places.iter().all(|(_, place)| *place <= k)
+fn complete(ranked: &Ranked) -> bool {
+    ranked.places.iter().all(|(_, place)| *place <= ranked.taken)
 }
 
 /// Twice the chance of a split at least this uneven when both sides are equally likely; at most 1.

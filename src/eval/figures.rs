@@ -30,6 +30,8 @@ pub struct Figures {
     pub complete: [f64; 6],
     /// The same within as many tools as are selected.
     pub selected: Interval,
+    /// Mean number of tools selected.
+    pub taken: f64,
     /// Mean of one over the place of a case's best tool.
     pub mrr: f64,
     /// `recall` at every depth from 1.
@@ -39,13 +41,13 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// `cases`: the places of each case's tools, none of them empty. `k`: how many are selected.
-    pub fn of(cases: &[&[usize]], k: usize) -> Self {
+    /// `cases`: the places of each case's tools, none of them empty, and how many were selected for it.
+    pub fn of(cases: &[(&[usize], usize)]) -> Self {
         let count = cases.len().max(1) as f64;
         let mut recall_curve = vec![0.0; DEEPEST];
         let mut complete_curve = vec![0.0; DEEPEST];
         let mut reciprocal = 0.0;
-        for places in cases {
+        for (places, _) in cases {
             let (best, worst) = ends(places);
             reciprocal += 1.0 / best as f64;
             for place in places.iter().filter(|place| **place <= DEEPEST) {
@@ -56,12 +58,13 @@ impl Figures {
         sum_up(&mut recall_curve, count);
         sum_up(&mut complete_curve, count);
         let at = |curve: &[f64]| DEPTHS.map(|depth| curve.get(depth - 1).copied().unwrap_or_default());
-        let hits: Vec<f64> = cases.iter().map(|places| f64::from(u8::from(ends(places).1 <= k))).collect();
+        let hits: Vec<f64> = cases.iter().map(|(places, taken)| f64::from(u8::from(ends(places).1 <= *taken))).collect();
         Self {
             cases: cases.len(),
             recall: at(&recall_curve),
             complete: at(&complete_curve),
             selected: interval(&hits),
+            taken: cases.iter().map(|(_, taken)| *taken as f64).sum::<f64>() / count,
             mrr: reciprocal / count,
             recall_curve,
             complete_curve,
@@ -128,10 +131,11 @@ mod tests {
 
     #[test]
     fn places_become_shares() {
-        let figures = Figures::of(&[&[1, 6], &[3], &[usize::MAX], &[12]], 12);
+        let figures = Figures::of(&[(&[1, 6], 12), (&[3], 8), (&[usize::MAX], 20), (&[12], 12)]);
         assert_eq!(figures.recall, [0.125, 0.375, 0.5, 0.75, 0.75, 0.75]);
         assert_eq!(figures.complete, [0.0, 0.25, 0.5, 0.75, 0.75, 0.75]);
-        assert_eq!(figures.selected.share, 0.75);
+        assert_eq!((figures.selected.share, figures.taken), (0.75, 13.0));
+        assert_eq!(Figures::of(&[(&[12], 8)]).selected.share, 0.0);
         assert!((figures.mrr - (1.0 + 1.0 / 3.0 + 1.0 / 12.0) / 4.0).abs() < 1e-9);
         assert_eq!(figures.complete_curve.len(), DEEPEST);
     }

@@ -114,12 +114,13 @@ impl Measure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::retrieval::width::Width;
     use crate::eval::report::{Language, SetReport};
 
     fn report() -> Report {
         let language = |lang: &str, cases: &[&[usize]]| Language {
             lang: lang.into(),
-            figures: Figures::of(cases, 12),
+            figures: Figures::of(&cases.iter().map(|places| (*places, 12)).collect::<Vec<_>>()),
             found: 1.0,
         };
         let set = SetReport {
@@ -127,7 +128,7 @@ mod tests {
             languages: vec![language("ar", &[&[1], &[30]]), language("all", &[&[1], &[30], &[2], &[2]])],
             ..SetReport::default()
         };
-        Report { model: "m".into(), k: 12, depths: super::super::figures::DEPTHS, sets: vec![set], mean: None }
+        Report { model: "m".into(), k: Width::Fixed(12), depths: super::super::figures::DEPTHS, sets: vec![set], mean: None }
     }
 
     fn passes(gate: &str) -> bool {

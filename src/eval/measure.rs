@@ -11,6 +11,7 @@ use super::sets::Loaded;
 use crate::embed::{Embeddings, Space};
 use crate::retrieval::head::Head;
 use crate::retrieval::question::Question;
+use crate::retrieval::width::Width;
 
 /// A roster and where the tools of its cases came.
 #[derive(Debug)]
@@ -26,6 +27,8 @@ pub struct Ranked {
     pub case: Case,
     /// Place of each document of the roster that the case expects, from 1: name and place.
     pub places: Vec<(String, usize)>,
+    /// How many were selected for it.
+    pub taken: usize,
     /// The roster's documents, best first, [`SHOWN`] of them.
     pub top: Vec<usize>,
     /// What `find_tools` finds, asked with the last message alone, were none of it bound: best first, [`SHOWN`] of them.
@@ -74,25 +77,30 @@ pub async fn prepare(sets: Vec<Loaded>, embeddings: &Embeddings) -> Result<Vec<P
 }
 
 impl Prepared {
-    /// Ranks every case, with what a head makes of its vectors.
-    pub fn rank(self, head: Option<&Head>, bar: &Bar) -> Measured {
+    /// Ranks every case, with what a head makes of its vectors, and selects as many as `k` says.
+    pub fn rank(self, head: Option<&Head>, k: Width, bar: &Bar) -> Measured {
         let names: HashMap<&str, usize> =
             self.tools.documents.iter().enumerate().rev().map(|(i, d)| (d.name.as_str(), i)).collect();
         let mut ranked = Vec::with_capacity(self.cases.len());
         for (case, question) in self.cases.iter().zip(&self.questions) {
             let own = self.own(question);
-            let ranked_by = |question| self.space.index.rank(question, &own).into_iter().map(|scored| scored.tool);
-            let order: Vec<usize> = match head {
-                Some(head) => ranked_by(&question.clone().bent(head, &own)).collect(),
-                None => ranked_by(question).collect(),
+            let scored = match head {
+                Some(head) => self.space.index.rank(&question.clone().bent(head, &own), &own),
+                None => self.space.index.rank(question, &own),
             };
+            // As it is served: a tool that the message names is selected in any case.
+            let named = self.space.index.named(question);
+            let named = scored.iter().take_while(|scored| named.binary_search(&scored.tool).is_ok()).count();
+            let taken = k.of(scored.iter().map(|scored| scored.score)).max(named);
+            let order: Vec<usize> = scored.into_iter().map(|scored| scored.tool).collect();
             let place = |name: &String| {
                 let document = *names.get(name.as_str())?;
                 Some((name.clone(), order.iter().position(|tool| *tool == document).map_or(usize::MAX, |at| at + 1)))
             };
             let places = case.expect.iter().filter_map(place).collect();
             let search = self.search(case);
-            ranked.push(Ranked { case: case.clone(), places, top: order.into_iter().take(SHOWN).collect(), search });
+            let top = order.into_iter().take(SHOWN).collect();
+            ranked.push(Ranked { case: case.clone(), places, taken, top, search });
             bar.advance(1);
         }
         Measured { name: self.name, tools: self.tools, ranked }

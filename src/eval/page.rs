@@ -10,6 +10,7 @@ use super::report::{Missing, Report, SetReport, percent, shown};
 use super::sweep::Sweep;
 use crate::chart::curve::{Axis, Curve, Line, Unit};
 use crate::chart::html::{Page, Text, name};
+use crate::retrieval::width::Width;
 
 /// Cases that miss a tool, listed for each set.
 const LISTED: usize = 200;
@@ -102,12 +103,16 @@ fn table(head: &[&str], words: usize, rows: impl Iterator<Item = Vec<String>>, b
     body.push_str("</tbody></table></div>\n");
 }
 
-fn curve(set: &SetReport, k: usize, sweeps: &[Sweep]) -> Curve {
+fn curve(set: &SetReport, k: Width, sweeps: &[Sweep]) -> Curve {
     let line = |language: &super::report::Language| Line {
         name: language.lang.clone(),
         points: (1..).map(f64::from).zip(language.figures.complete_curve.iter().copied()).collect(),
     };
-    let mut marks = vec![(k as f64, "selected".to_owned())];
+    let taken = match k {
+        Width::Fixed(count) => Some(count as f64),
+        Width::Auto => set.whole().map(|figures| figures.taken),
+    };
+    let mut marks: Vec<(f64, String)> = taken.map(|taken| (taken, "selected".to_owned())).into_iter().collect();
     let whole = sweeps.iter().rfind(|sweep| sweep.set == set.name);
     marks.extend(whole.map(|sweep| (sweep.recommended as f64, format!("recommended {}", sweep.recommended))));
     Curve {
@@ -119,7 +124,7 @@ fn curve(set: &SetReport, k: usize, sweeps: &[Sweep]) -> Curve {
     }
 }
 
-fn gaps(set: &SetReport, k: usize, body: &mut String) {
+fn gaps(set: &SetReport, k: Width, body: &mut String) {
     let mut list = |title: String, lines: Vec<String>| {
         if lines.is_empty() {
             return;
@@ -147,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_page_holds_its_curves_and_trusts_no_name() {
-        let language = Language { lang: "en".into(), figures: Figures::of(&[&[1], &[14]], 12), found: 1.0 };
+        let language = Language { lang: "en".into(), figures: Figures::of(&[(&[1], 12), (&[14], 12)]), found: 1.0 };
         let missing = Missing { prompt: "<script>alert(1)</script>".into(), ..Missing::default() };
         let set = SetReport {
             name: "<b>s".into(),
@@ -156,7 +161,7 @@ mod tests {
             ..SetReport::default()
         };
         let report =
-            Report { model: "m".into(), k: 12, depths: super::super::figures::DEPTHS, sets: vec![set], mean: None };
+            Report { model: "m".into(), k: Width::Fixed(12), depths: super::super::figures::DEPTHS, sets: vec![set], mean: None };
         let page = page(&report, &super::super::sweep::sweeps(&report), &[]);
         assert!(
             page.contains("<svg")

@@ -13,6 +13,7 @@ use super::measure::{Measured, Ranked};
 use super::table::{self, Row};
 pub use super::table::{percent, shown};
 pub use super::thin::{Thin, thin};
+use crate::retrieval::width::{self, Width};
 
 /// What was found.
 #[derive(Debug, Clone, Serialize)]
@@ -20,7 +21,7 @@ pub struct Report {
     /// Identity of the embedder.
     pub model: String,
     /// Tools selected for a message.
-    pub k: usize,
+    pub k: Width,
     pub depths: [usize; 6],
     pub sets: Vec<SetReport>,
     /// The mean of the sets' figures, each set counting once; only of several.
@@ -62,6 +63,8 @@ pub struct Mean {
     pub recall: [f64; 6],
     pub complete: [f64; 6],
     pub selected: f64,
+    /// Number of tools selected.
+    pub taken: f64,
     pub found: f64,
     pub mrr: f64,
 }
@@ -87,8 +90,8 @@ const FOUND: usize = 5;
 const LISTED: usize = 40;
 
 impl Report {
-    pub fn of(measured: &[Measured], k: usize, model: &str) -> Self {
-        let sets: Vec<SetReport> = measured.iter().map(|set| SetReport::of(set, k)).collect();
+    pub fn of(measured: &[Measured], k: Width, model: &str) -> Self {
+        let sets: Vec<SetReport> = measured.iter().map(SetReport::of).collect();
         Self { model: model.to_owned(), k, depths: DEPTHS, mean: (sets.len() > 1).then(|| Mean::of(&sets)), sets }
     }
 
@@ -102,7 +105,7 @@ impl Report {
         let mut out = format!("{}\n", self.model);
         for set in &self.sets {
             let named = if self.sets.len() > 1 { format!("{}: ", set.name) } else { String::new() };
-            let (tools, core, k) = (set.tools, set.core, self.k);
+            let (tools, core, k) = (set.tools, set.core, said(self.k));
             out.push_str(&format!("{named}{tools} tools, {core} of them core, {k} selected of {}\n", tools - core));
         }
         out.push_str(&format!("\n{}\n", self.table()));
@@ -126,6 +129,7 @@ impl Report {
             recall: &figures.recall,
             complete: &figures.complete,
             selected: shown(&figures.selected),
+            taken: figures.taken,
             found: *found,
             mrr: figures.mrr,
         });
@@ -134,6 +138,7 @@ impl Report {
             recall: &mean.recall,
             complete: &mean.complete,
             selected: percent(&mean.selected),
+            taken: mean.taken,
             found: mean.found,
             mrr: mean.mrr,
         });
@@ -142,12 +147,12 @@ impl Report {
 }
 
 impl SetReport {
-    fn of(measured: &Measured, k: usize) -> Self {
+    fn of(measured: &Measured) -> Self {
         let Measured { name, tools, ranked } = measured;
         let documents = tools.documents.as_slice();
         let candidates: HashSet<&str> = documents.iter().map(|document| document.name.as_str()).collect();
         let names: HashSet<&str> = tools.names.iter().map(String::as_str).collect();
-        let mut by_lang: BTreeMap<&str, Vec<(Vec<usize>, bool)>> = BTreeMap::new();
+        let mut by_lang: BTreeMap<&str, Vec<Counted>> = BTreeMap::new();
         let numbers: HashMap<&str, usize> = documents.iter().enumerate().map(|(i, d)| (d.name.as_str(), i)).collect();
         let mut report = Self {
             name: name.clone(),
@@ -162,7 +167,7 @@ impl SetReport {
             unknown: Vec::new(),
         };
         let mut covered: HashSet<&str> = HashSet::new();
-        for Ranked { case, places, top, search } in ranked {
+        for Ranked { case, places, taken, top, search } in ranked {
             covered.extend(places.iter().map(|(name, _)| name.as_str()));
             let strangers = case.expect.iter().filter(|name| !names.contains(name.as_str()));
             report.unknown.extend(Missing::new(case, strangers.map(|name| (name.clone(), 0))));
@@ -170,24 +175,25 @@ impl SetReport {
                 report.core_only += usize::from(case.expect.iter().all(|name| names.contains(name.as_str())));
                 continue;
             }
-            let bound = top.get(..k.min(top.len())).unwrap_or_default();
+            let bound = top.get(..*taken.min(&top.len())).unwrap_or_default();
             let more: Vec<usize> = search.iter().filter(|tool| !bound.contains(tool)).take(FOUND).copied().collect();
             let at_hand = |(name, place): &(String, usize)| {
-                *place <= k || numbers.get(name.as_str()).is_some_and(|tool| more.contains(tool))
+                place <= taken || numbers.get(name.as_str()).is_some_and(|tool| more.contains(tool))
             };
-            let own = (places.iter().map(|(_, place)| *place).collect(), places.iter().all(at_hand));
+            let found = places.iter().all(at_hand);
+            let own = Counted { places: places.iter().map(|(_, place)| *place).collect(), taken: *taken, found };
             by_lang.entry(&case.lang).or_default().push(own);
-            report.missing.extend(Missing::new(case, places.iter().filter(|(_, place)| *place > k).cloned()));
-            if candidates.len() <= k {
+            report.missing.extend(Missing::new(case, places.iter().filter(|(_, place)| place > taken).cloned()));
+            if candidates.len() <= *taken {
                 report.not_narrowed.push(case.id.clone());
             }
         }
         let unasked = documents.iter().map(|document| &document.name).filter(|name| !covered.contains(name.as_str()));
         report.uncovered = unasked.cloned().collect();
-        let figures = |lang: &str, cases: Vec<&(Vec<usize>, bool)>| {
-            let places: Vec<&[usize]> = cases.iter().map(|(places, _)| places.as_slice()).collect();
-            let found = cases.iter().filter(|(_, found)| *found).count() as f64 / cases.len().max(1) as f64;
-            Language { lang: lang.into(), figures: Figures::of(&places, k), found }
+        let figures = |lang: &str, cases: Vec<&Counted>| {
+            let places: Vec<(&[usize], usize)> = cases.iter().map(|case| (case.places.as_slice(), case.taken)).collect();
+            let found = cases.iter().filter(|case| case.found).count() as f64 / cases.len().max(1) as f64;
+            Language { lang: lang.into(), figures: Figures::of(&places), found }
         };
         report.languages = by_lang.iter().map(|(lang, cases)| figures(lang, cases.iter().collect())).collect();
         if report.languages.len() != 1 {
@@ -205,7 +211,7 @@ impl SetReport {
         self.uncovered.is_empty() && self.thin.is_empty() && self.not_narrowed.is_empty() && self.unknown.is_empty()
     }
 
-    fn lists(&self, k: usize, named: bool, out: &mut String) {
+    fn lists(&self, k: Width, named: bool, out: &mut String) {
         let of = if named { format!(" ({})", self.name) } else { String::new() };
         let mut list = |title: String, lines: Vec<String>| {
             if lines.is_empty() {
@@ -218,7 +224,7 @@ impl SetReport {
                 out.push_str(&format!("  … and {more} more: --json has all\n"));
             }
         };
-        list(format!("Not among the {k} selected:"), self.missing.iter().map(Missing::line).collect());
+        list(format!("Not among the {} selected:", said(k)), self.missing.iter().map(Missing::line).collect());
         let core_only = Some(self.core_only).filter(|count| *count > 0);
         list("Core only, not counted:".into(), core_only.map(|n| format!("{n} cases")).into_iter().collect());
         list("FAIL: no case needs these tools:".into(), self.uncovered.clone());
@@ -228,9 +234,27 @@ impl SetReport {
             "FAIL: these cases expect tools that the roster does not have:".into(),
             self.unknown.iter().map(Missing::line).collect(),
         );
-        let why = format!("{} tools may be withheld and {k} are selected", self.tools - self.core);
+        let why = format!("{} tools may be withheld and {} are selected", self.tools - self.core, said(k));
         list(format!("FAIL: these cases pass only because nothing is narrowed ({why}):"), self.not_narrowed.clone());
     }
+}
+
+/// How many are selected, in a sentence.
+fn said(k: Width) -> String {
+    match k {
+        Width::Fixed(count) => count.to_string(),
+        Width::Auto => format!("{} to {}", width::LEAST, k.most()),
+    }
+}
+
+/// A case as it counts.
+struct Counted {
+    /// Of its tools.
+    places: Vec<usize>,
+    /// How many were selected for it.
+    taken: usize,
+    /// All its tools are selected, or found by one search.
+    found: bool,
 }
 
 impl Mean {
@@ -251,6 +275,7 @@ impl Mean {
             recall: depths(&|figures| figures.recall),
             complete: depths(&|figures| figures.complete),
             selected: mean(&|figures| figures.selected.share),
+            taken: mean(&|figures| figures.taken),
             found,
             mrr: mean(&|figures| figures.mrr),
         }
@@ -312,13 +337,15 @@ mod tests {
         Ranked {
             case,
             places: places.map(|(name, place)| ((*name).to_owned(), *place)).collect(),
+            taken: 1,
             top: Vec::new(),
             search: Vec::new(),
         }
     }
 
-    fn report(tools: Tools, ranked: Vec<Ranked>, k: usize) -> Report {
-        Report::of(&[Measured { name: "s".into(), tools, ranked }], k, "m")
+    fn report(tools: Tools, mut ranked: Vec<Ranked>, k: usize) -> Report {
+        ranked.iter_mut().for_each(|ranked| ranked.taken = k);
+        Report::of(&[Measured { name: "s".into(), tools, ranked }], Width::Fixed(k), "m")
     }
 
     #[test]
@@ -359,7 +386,7 @@ mod tests {
             tools: tools(&["a"], &[]),
             ranked: places.iter().map(|place| ranked("en", &[("a", *place)])).collect(),
         };
-        let report = Report::of(&[set("one", &[1]), set("two", &[3, 3, 1, 3])], 1, "m");
+        let report = Report::of(&[set("one", &[1]), set("two", &[3, 3, 1, 3])], Width::Fixed(1), "m");
         assert_eq!(report.mean.as_ref().map(|mean| mean.complete[0]), Some(0.625));
         assert!(report.text().contains("mean of sets"), "{}", report.text());
     }

@@ -3,6 +3,7 @@
 use comfy_table::{CellAlignment, Table, presets};
 
 use super::figures::{DEPTHS, Interval};
+use crate::retrieval::width::Width;
 
 /// Figures of one language of a set, or of the mean of all sets.
 pub struct Row<'a> {
@@ -12,13 +13,15 @@ pub struct Row<'a> {
     pub complete: &'a [f64; 6],
     /// Complete among those selected.
     pub selected: String,
+    /// Mean number of tools selected.
+    pub taken: f64,
     /// Complete with what one search adds.
     pub found: f64,
     pub mrr: f64,
 }
 
 /// A row per set and language. `k` tools are selected, `found` more are found by a search; `many`: there are several sets.
-pub fn of<'a>(rows: impl Iterator<Item = Row<'a>>, many: bool, k: usize, found: usize) -> Table {
+pub fn of<'a>(rows: impl Iterator<Item = Row<'a>>, many: bool, k: Width, found: usize) -> Table {
     let mut table = Table::new();
     table.load_preset(presets::UTF8_BORDERS_ONLY);
     let mut header: Vec<String> = if many { vec!["set".into()] } else { Vec::new() };
@@ -26,6 +29,7 @@ pub fn of<'a>(rows: impl Iterator<Item = Row<'a>>, many: bool, k: usize, found: 
     header.extend(DEPTHS.iter().enumerate().map(|(i, d)| if i == 0 { format!("recall@{d}") } else { format!("@{d}") }));
     header.extend(["all@1".into(), "@5".into(), format!("@{k} [95 %]"), format!("found@{k}+{found}")]);
     header.extend(["@20".into(), "MRR".into()]);
+    header.extend((k == Width::Auto).then(|| "selected".into()));
     table.set_header(header);
     for row in rows {
         let mut cells = row.names;
@@ -33,6 +37,7 @@ pub fn of<'a>(rows: impl Iterator<Item = Row<'a>>, many: bool, k: usize, found: 
         let [one, five, .., twenty] = row.complete;
         cells.extend([percent(one), percent(five), row.selected, percent(&row.found), percent(twenty)]);
         cells.push(format!("{:.3}", row.mrr));
+        cells.extend((k == Width::Auto).then(|| format!("{:.1}", row.taken)));
         table.add_row(cells);
     }
     for column in table.column_iter_mut().skip(if many { 2 } else { 1 }) {

@@ -15,6 +15,7 @@ use crate::retrieval::head::Head;
 use crate::retrieval::index::explain::Voice;
 use crate::retrieval::negation;
 use crate::retrieval::question::{Question, Role, Utterance};
+use crate::retrieval::width::Width;
 
 /// Tools whose three texts are looked at one by one: each may cost three embeddings.
 const SPLIT: usize = 24;
@@ -82,7 +83,7 @@ pub struct Options {
     pub tools: Tools,
     /// The last utterance is what is asked.
     pub dialogue: Vec<Utterance>,
-    pub k: usize,
+    pub k: Width,
     pub head: Option<Arc<Head>>,
 }
 
@@ -140,7 +141,7 @@ pub async fn run(options: &Options, embeddings: &Embeddings) -> Result<Explanati
     Ok(Explanation {
         model: space.model.to_string(),
         head: head.as_ref().map(|head| head.id().to_owned()),
-        k: *k,
+        k: k.of(ranked.iter().map(|scored| scored.score)),
         message: message.to_owned(),
         without_negated: (left != message).then(|| left.into_owned()),
         contentless: question.contentless(&vectors, &space.bank),

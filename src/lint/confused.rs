@@ -64,8 +64,8 @@ pub(super) fn duplicates(documents: &[Document], index: &Index) -> Vec<Finding> 
 }
 
 /// Tools that stand among the first for requests that need others, which come behind them.
-pub(super) fn drawing(measured: &Measured, documents: &[Document], k: usize) -> Vec<Finding> {
-    let mut drawn: BTreeMap<usize, Vec<(String, String, usize)>> = BTreeMap::new();
+pub(super) fn drawing(measured: &Measured, documents: &[Document]) -> Vec<Finding> {
+    let mut drawn: BTreeMap<usize, Vec<Drawn>> = BTreeMap::new();
     let mut cases = 0;
     for ranked in measured.ranked.iter().filter(|ranked| !ranked.places.is_empty()) {
         cases += 1;
@@ -77,7 +77,12 @@ pub(super) fn drawing(measured: &Measured, documents: &[Document], k: usize) -> 
             documents.get(*tool).is_some_and(|document| ranked.places.iter().any(|(name, _)| *name == document.name))
         };
         for tool in ranked.top.iter().take(FIRST).filter(|tool| !expected(tool)) {
-            drawn.entry(*tool).or_default().push((ranked.case.prompt(), wanted.clone(), *place));
+            drawn.entry(*tool).or_default().push(Drawn {
+                prompt: ranked.case.prompt(),
+                wanted: wanted.clone(),
+                place: *place,
+                missed: *place > ranked.taken,
+            });
         }
     }
     // What every tool would draw if all drew alike, and several times that.
@@ -86,14 +91,16 @@ pub(super) fn drawing(measured: &Measured, documents: &[Document], k: usize) -> 
     let mut findings: Vec<(usize, Finding)> = Vec::new();
     for (tool, mut requests) in drawn {
         let Some(document) = documents.get(tool).filter(|_| requests.len() >= least) else { continue };
-        requests.sort_by_key(|(_, _, place)| std::cmp::Reverse(*place));
-        let missed = requests.iter().filter(|(_, _, place)| *place > k).count();
+        requests.sort_by_key(|drawn| std::cmp::Reverse(drawn.place));
+        let missed = requests.iter().filter(|drawn| drawn.missed).count();
         let mut victims: HashMap<&str, usize> = HashMap::new();
-        requests.iter().for_each(|(_, wanted, _)| *victims.entry(wanted.as_str()).or_default() += 1);
+        requests.iter().for_each(|drawn| *victims.entry(drawn.wanted.as_str()).or_default() += 1);
         let victim = victims.iter().max_by_key(|(name, count)| (**count, **name)).map(|(name, _)| (*name).to_owned());
         let place = |place: usize| if place == usize::MAX { "nowhere".to_owned() } else { place.to_string() };
         let shown = requests.iter().take(SHOWN);
-        let evidence = shown.map(|(prompt, wanted, at)| format!("\"{prompt}\" needs {wanted} (place {})", place(*at)));
+        let evidence = shown.map(|Drawn { prompt, wanted, place: at, .. }| {
+            format!("\"{prompt}\" needs {wanted} (place {})", place(*at))
+        });
         let words = victim.as_deref().and_then(|victim| documents.iter().find(|document| document.name == victim));
         let words = words.map(|document| prose::unheard(measured, document)).unwrap_or_default();
         let said = if words.is_empty() { String::new() } else { format!(" (people say: {})", words.join(", ")) };
@@ -112,6 +119,16 @@ pub(super) fn drawing(measured: &Measured, documents: &[Document], k: usize) -> 
     }
     findings.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
     findings.into_iter().map(|(_, finding)| finding).collect()
+}
+
+/// A request that a tool drew.
+struct Drawn {
+    prompt: String,
+    /// The tool it needs, and its place.
+    wanted: String,
+    place: usize,
+    /// That tool was not selected.
+    missed: bool,
 }
 
 /// Words of the first tool that the second does not have.
@@ -163,11 +180,12 @@ mod tests {
                 ..Case::default()
             },
             places: vec![("t7".into(), 15)],
+            taken: 12,
             top: vec![3, 4 + i, 9 + i],
             search: Vec::new(),
         };
         let measured = Measured { name: "s".into(), tools: Tools::default(), ranked: (0..4).map(ranked).collect() };
-        let found = drawing(&measured, &documents, 12);
+        let found = drawing(&measured, &documents);
         let [finding] = found.as_slice() else { panic!("{found:?}") };
         assert_eq!(finding.tool, "t3");
         assert!(finding.why.contains("4 of 4 requests") && finding.why.contains("not selected in 4"), "{finding:?}");

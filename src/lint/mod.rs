@@ -70,9 +70,9 @@ pub async fn run(options: &eval::Options, embeddings: &Embeddings) -> Result<Vec
         let asked = !set.cases.is_empty();
         let bar = eval::bar::Bar::new(set.cases.len(), "ranked");
         let index = std::sync::Arc::clone(&set.space.index);
-        let measured = set.rank(options.head.as_deref(), &bar);
+        let measured = set.rank(options.head.as_deref(), options.k, &bar);
         if asked {
-            findings.extend(of_requests(&measured, index.documents(), options.k));
+            findings.extend(of_requests(&measured, index.documents()));
         }
     }
     findings.sort_by_key(|finding| finding.kind);
@@ -110,8 +110,8 @@ fn of_roster(set: &Prepared) -> Vec<Finding> {
 }
 
 /// What requests show.
-fn of_requests(measured: &Measured, documents: &[crate::retrieval::document::Document], k: usize) -> Vec<Finding> {
-    let mut findings = confused::drawing(measured, documents, k);
+fn of_requests(measured: &Measured, documents: &[crate::retrieval::document::Document]) -> Vec<Finding> {
+    let mut findings = confused::drawing(measured, documents);
     findings.extend(prose::known_by_parameters(measured, documents));
     findings
 }

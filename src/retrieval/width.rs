@@ -4,6 +4,9 @@
 //! [`WITHIN`] units of the best, so it spends tools where the ranker is unsure.
 
 use std::fmt;
+use std::str::FromStr;
+
+use serde::{Serialize, Serializer};
 
 /// How many tools are selected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -44,17 +47,49 @@ impl Width {
     }
 }
 
+/// Twelve, the seed's figure for gemini-embedding-001.
+impl Default for Width {
+    fn default() -> Self {
+        Self::Fixed(12)
+    }
+}
+
 impl fmt::Display for Width {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Fixed(count) => write!(f, "{count}"),
-            Self::Auto => write!(f, "{LEAST} to {MOST}"),
+            Self::Auto => f.write_str(AUTO),
         }
     }
 }
 
+/// As a configuration says it.
+impl FromStr for Width {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == AUTO {
+            return Ok(Self::Auto);
+        }
+        text.parse().map(Self::Fixed).map_err(|_| format!("`{text}` is not a number, and not \"{AUTO}\""))
+    }
+}
+
+/// A number, or "auto".
+impl Serialize for Width {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Fixed(count) => serializer.serialize_u64(*count as u64),
+            Self::Auto => serializer.serialize_str(AUTO),
+        }
+    }
+}
+
+/// What a configuration calls [`Width::Auto`].
+pub const AUTO: &str = "auto";
+
 /// Fewer are never selected: below eight the curve is steep for every embedder.
-const LEAST: usize = 8;
+pub const LEAST: usize = 8;
 
 /// More are never selected: what a tool costs in tokens outweighs what the twenty-first finds.
 const MOST: usize = 20;
@@ -68,6 +103,15 @@ const WITHIN: f32 = 3.0;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_width_reads_as_it_is_written() {
+        for text in ["12", "auto"] {
+            assert_eq!(text.parse::<Width>().map(|width| width.to_string()), Ok(text.to_owned()));
+        }
+        assert!("many".parse::<Width>().is_err());
+        assert_eq!(serde_json::json!([Width::Auto, Width::Fixed(3)]).to_string(), r#"["auto",3]"#);
+    }
 
     #[test]
     fn a_fixed_number_is_that_number() {

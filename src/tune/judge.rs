@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::examples::{Example, Taught};
 use crate::eval::figures::{Interval, interval};
 use crate::retrieval::head::Head;
+use crate::retrieval::width::Width;
 
 /// Where completeness is read, besides as many as are selected.
 const SHALLOW: [usize; 2] = [1, 5];
@@ -38,16 +39,17 @@ pub struct Hits {
 pub type ByLang = BTreeMap<String, Vec<Hits>>;
 
 /// Ranks the messages that are `wanted` without and with the head.
-pub fn hits(taught: &Taught, head: &Head, k: usize, wanted: &dyn Fn(&Example) -> bool, out: &mut ByLang) {
+pub fn hits(taught: &Taught, head: &Head, k: Width, wanted: &dyn Fn(&Example) -> bool, out: &mut ByLang) {
     for example in taught.examples.iter().filter(|example| wanted(example)) {
         let index = &taught.space.index;
         let worst = |question| {
             let ranked = index.rank(question, &example.vectors);
             let places = ranked.iter().enumerate().filter(|(_, scored)| example.needed.contains(&scored.tool));
-            places.map(|(at, _)| at + 1).max().unwrap_or(usize::MAX)
+            let worst = places.map(|(at, _)| at + 1).max().unwrap_or(usize::MAX);
+            within(worst, k.of(ranked.iter().map(|scored| scored.score)))
         };
-        let before = within(worst(&example.question), k);
-        let after = within(worst(&example.question.clone().bent(head, &example.vectors)), k);
+        let before = worst(&example.question);
+        let after = worst(&example.question.clone().bent(head, &example.vectors));
         out.entry(example.lang.clone()).or_default().push(Hits { before, after });
     }
 }

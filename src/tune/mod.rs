@@ -21,6 +21,7 @@ use crate::eval::bar::Bar;
 use crate::eval::sets::Set;
 use crate::eval::{self, measure};
 use crate::retrieval::head::Head;
+use crate::retrieval::width::Width;
 
 /// What is learnt from.
 #[derive(Debug, Clone, Default)]
@@ -80,7 +81,7 @@ pub async fn run(options: &Options, embeddings: &Embeddings) -> Result<Learnt, P
 }
 
 /// The same of messages that are embedded already.
-pub fn learn(sets: &[Taught], left_out: &[Taught], k: usize) -> Result<Learnt, Problem> {
+pub fn learn(sets: &[Taught], left_out: &[Taught], k: Width) -> Result<Learnt, Problem> {
     let found = sets.iter().map(|set| set.examples.len()).sum();
     let Some(space) = sets.first().map(|set| &set.space).filter(|_| found >= LEAST) else {
         return Err(Problem::TooFew { found });
@@ -128,7 +129,7 @@ pub fn learn(sets: &[Taught], left_out: &[Taught], k: usize) -> Result<Learnt, P
 }
 
 /// By language over all sets; of several sets each as well.
-fn parts(sets: &[Taught], head: &Head, k: usize, wanted: &dyn Fn(usize, &Example) -> bool, part: &str) -> Vec<Judged> {
+fn parts(sets: &[Taught], head: &Head, k: Width, wanted: &dyn Fn(usize, &Example) -> bool, part: &str) -> Vec<Judged> {
     let mut all = ByLang::new();
     let mut judged = Vec::new();
     for (at, set) in sets.iter().enumerate() {

@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::judge::Judged;
 use crate::eval::figures::Interval;
 use crate::eval::report::percent;
+use crate::retrieval::width::Width;
 
 /// What was learnt from, and what it changes.
 #[derive(Debug, Clone, Serialize)]
@@ -13,7 +14,7 @@ pub struct Report {
     /// Identity of the embedder.
     pub model: String,
     /// Tools selected for a message.
-    pub k: usize,
+    pub k: Width,
     pub learnt_from: usize,
     /// Of fitting and judging; embedding is not part of it.
     pub seconds: f64,
