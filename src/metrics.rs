@@ -10,10 +10,13 @@ use prometheus::{
     core::Collector,
 };
 
+use crate::cost::correction::Correction;
 use crate::outcome::{Action, Outcome, Verdict};
 
 /// Distinct values of a label that comes from outside, before `other`.
 const VALUES: usize = 100;
+/// What the others are called.
+const OTHER: &str = "other";
 /// A label value is cut here: names may be hostile.
 const VALUE_BYTES: usize = 128;
 
@@ -44,6 +47,8 @@ pub struct Metrics {
     store_errors: IntCounterVec,
     upstream_responses: IntCounterVec,
     lost_records: IntCounter,
+    token_factor: GaugeVec,
+    token_factor_error: GaugeVec,
     models: Mutex<HashSet<String>>,
     tools: Mutex<HashSet<String>>,
 }
@@ -195,6 +200,16 @@ impl Metrics {
                 &registry,
                 IntCounter::new("packlight_lost_records_total", "Decision records that the disk did not take.")?,
             )?,
+            token_factor: of_model(
+                &registry,
+                "packlight_token_factor",
+                "Prompt tokens that the provider reports for one that is estimated, learnt from requests sent in full.",
+            )?,
+            token_factor_error: of_model(
+                &registry,
+                "packlight_token_factor_error",
+                "Error of an estimate times packlight_token_factor: root mean square, as a part of the mean prompt.",
+            )?,
             models: Mutex::default(),
             tools: Mutex::default(),
             registry,
@@ -280,6 +295,16 @@ impl Metrics {
         }
     }
 
+    /// What is known by now of the tokens of a model.
+    pub fn corrected(&self, model: &str, correction: &Correction) {
+        let model = bounded(&self.models, model);
+        // Models that are counted as one have no factor in common.
+        if model != OTHER {
+            self.token_factor.with_label_values(&[model.as_str()]).set(correction.factor);
+            self.token_factor_error.with_label_values(&[model.as_str()]).set(correction.error);
+        }
+    }
+
     /// The series as they stand. `vectors`, `store` and `lost` (decision records): totals that are kept where they are made.
     pub fn registry(&self, vectors: &[(&'static str, u64)], store: &[(&'static str, u64)], lost: u64) -> &Registry {
         self.lost_records.inc_by(lost.saturating_sub(self.lost_records.get()));
@@ -309,7 +334,7 @@ fn bounded(seen: &Mutex<HashSet<String>>, value: &str) -> String {
     let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
     if !seen.contains(value) {
         if seen.len() >= VALUES {
-            return "other".to_owned();
+            return OTHER.to_owned();
         }
         seen.insert(value.to_owned());
     }
@@ -323,6 +348,10 @@ fn counter(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> Resu
 /// A total that can fall.
 fn gauge(registry: &Registry, name: &str, help: &str) -> Result<GaugeVec, prometheus::Error> {
     register(registry, GaugeVec::new(Opts::new(name, help), &["upstream", "model"])?)
+}
+
+fn of_model(registry: &Registry, name: &str, help: &str) -> Result<GaugeVec, prometheus::Error> {
+    register(registry, GaugeVec::new(Opts::new(name, help), &["model"])?)
 }
 
 fn histogram(

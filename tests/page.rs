@@ -6,6 +6,7 @@ mod support;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use packlight::cost::correction::Correction;
 use packlight::decision::{Block, Called, Decision, Query, Roster, Saved, Scored, Timings, ToolTokens, Used};
 use packlight::page::html::{Embedder, Upstream, View, page};
 use packlight::page::today::Today;
@@ -151,6 +152,11 @@ fn upstreams(today: &Today) -> Vec<Upstream> {
     ]
 }
 
+fn corrections() -> Vec<(String, Correction)> {
+    let of = |factor, error, requests| Correction { factor, error, requests };
+    vec![("kimi-k2.6".into(), of(1.083, 0.021, 412)), ("gemini-3-pro".into(), of(0.941, 0.05, 7))]
+}
+
 fn file(folder: &Path, name: &str, view: &View<'_>) -> PathBuf {
     let path = folder.join(format!("{name}.html"));
     std::fs::write(&path, page(view).0).expect("a page");
@@ -162,7 +168,13 @@ fn it_is_drawn_wide_and_narrow_light_and_dark_full_and_empty() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut decisions = Vec::new();
     let today = busy(&mut decisions);
-    let view = View { now: NOW, embedder: Embedder::Ready, upstreams: upstreams(&today), decisions: &decisions };
+    let view = View {
+        now: NOW,
+        embedder: Embedder::Ready,
+        upstreams: upstreams(&today),
+        corrections: corrections(),
+        decisions: &decisions,
+    };
     let busy = file(folder.path(), "busy", &view);
     picture("wide", &busy, 1280, 1400, false);
     picture("dark", &busy, 1280, 1400, true);
@@ -179,7 +191,7 @@ fn it_is_drawn_wide_and_narrow_light_and_dark_full_and_empty() {
         .called
         .push(Called { name: "حذف_جهة_الاتصال".into(), verdict: "withheld".into(), rank: Some(17) });
     let decisions = [arabic, decision(2, "shadow")];
-    let view = View { decisions: &decisions, upstreams: upstreams(&today), ..view };
+    let view = View { decisions: &decisions, upstreams: upstreams(&today), corrections: corrections(), ..view };
     let arabic = file(folder.path(), "arabic", &view);
     let html = std::fs::read_to_string(&arabic).expect("the page").replacen("<details ", "<details open ", 1);
     std::fs::write(&arabic, html).expect("the page");
@@ -187,7 +199,13 @@ fn it_is_drawn_wide_and_narrow_light_and_dark_full_and_empty() {
     picture("arabic-telephone", &arabic, 390, 2900, true);
 
     let today = Today::default();
-    let view = View { now: NOW, embedder: Embedder::Absent, upstreams: upstreams(&today), decisions: &[] };
+    let view = View {
+        now: NOW,
+        embedder: Embedder::Absent,
+        upstreams: upstreams(&today),
+        corrections: Vec::new(),
+        decisions: &[],
+    };
     let empty = file(folder.path(), "empty", &view);
     picture("empty", &empty, 1280, 800, false);
     assert!(dom(&format!("file://{}", empty.display())).contains("No request yet."));
@@ -218,7 +236,9 @@ fn hostile_names_and_messages_are_text() {
     upstreams[0].url = HOSTILE.into();
     upstreams[0].today = today.of(HOSTILE, NOW);
     let decisions = [hostile];
-    let view = View { now: NOW, embedder: Embedder::Loading, upstreams, decisions: &decisions };
+    let mut corrections = corrections();
+    corrections[0].0 = HOSTILE.into();
+    let view = View { now: NOW, embedder: Embedder::Loading, upstreams, corrections, decisions: &decisions };
     let (html, policy) = page(&view);
     for markup in ["<img", "<script>document", " onerror=\"", "javascript:", " style="] {
         assert!(!html.contains(markup), "{markup}");

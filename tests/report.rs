@@ -273,6 +273,16 @@ fn metrics_records_report_and_page_say_the_same() {
     assert_eq!(metrics.value("packlight_called_tools_total", &[("arm", "shadow"), ("verdict", "withheld")]), 1.0);
     assert_eq!(metrics.value("packlight_shadow_calls_total", &[("tool", "lock_door"), ("verdict", "withheld")]), 1.0);
     assert_eq!(metrics.value("packlight_missed_tools_total", &[("tool", "lock_door")]), 2.0);
+    // Four requests went in full, and the provider's 1,200 tokens for each are not what we estimate.
+    let full = |record: &&Decision| record.arm != "narrow";
+    let estimated: u64 = records.iter().filter(full).map(|record| record.history_tokens + record.roster.tokens).sum();
+    let factor = 4.0 * 1200.0 / estimated as f64;
+    assert_eq!(data["token_factors"][0][1]["requests"], 4);
+    assert!(data["token_factors"][0][1]["factor"].as_f64().is_some_and(|reported| near(reported, factor)));
+    assert!(near(metrics.value("packlight_token_factor", &[]), factor));
+    let error = data["token_factors"][0][1]["error"].as_f64().expect("an error");
+    assert!(near(metrics.value("packlight_token_factor_error", &[]), error) && error > 0.0 && error < 0.1, "{error}");
+    assert!(page.contains(&format!("{factor:.3} \u{b1} {:.1} %, 4 requests, too few to be used", error * 100.0)));
     assert!(page.contains("50.0 %") && page.contains("1 of 2 calls would have been bound"));
     assert_eq!(page.matches("<details class=\"decision missed\"").count(), 2);
 }

@@ -3,6 +3,8 @@
 
 use std::collections::HashMap;
 
+use serde::Serialize;
+
 /// Models that are learnt.
 const MODELS: usize = 100;
 /// Requests before a factor is used.
@@ -15,7 +17,7 @@ pub struct Corrections {
 }
 
 /// What is known of one model.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Correction {
     /// Reported tokens for one that was estimated.
     pub factor: f64,
@@ -53,6 +55,11 @@ impl Corrections {
         sums.products += reported * estimated;
     }
 
+    /// What is known of one model.
+    pub fn of(&self, model: &str) -> Option<Correction> {
+        self.models.get(model).map(Sums::correction)
+    }
+
     /// By what to multiply an estimate: 1 until enough is known.
     pub fn factor(&self, model: &str) -> f64 {
         self.models.get(model).filter(|sums| sums.requests >= ENOUGH).map_or(1.0, |sums| sums.correction().factor)
@@ -63,6 +70,19 @@ impl Corrections {
         let mut known: Vec<_> = self.models.iter().map(|(model, sums)| (model.clone(), sums.correction())).collect();
         known.sort_by(|a, b| a.0.cmp(&b.0));
         known
+    }
+}
+
+impl Correction {
+    /// Is it used?
+    pub fn is_settled(&self) -> bool {
+        self.requests >= ENOUGH
+    }
+
+    /// `1.08 ± 2.1 % of 412 requests`, and that it is not used yet.
+    pub fn said(&self) -> String {
+        let few = if self.is_settled() { "" } else { ", too few to be used" };
+        format!("{:.3} \u{b1} {:.1} %, {} requests{few}", self.factor, self.error * 100.0, self.requests)
     }
 }
 
@@ -91,7 +111,8 @@ mod tests {
         corrections.learn("m", 1101, 1000);
         assert!((corrections.factor("m") - 1.1005).abs() < 1e-9);
         let (_, known) = corrections.known().remove(0);
-        assert_eq!(known.requests, 10);
+        assert_eq!((known.requests, known.is_settled(), corrections.of("m")), (10, true, Some(known)));
+        assert_eq!(known.said(), "1.101 \u{b1} 0.0 %, 10 requests");
         assert!((known.error - 0.5 / 1100.5).abs() < 1e-6, "{}", known.error);
         assert!((corrections.factor("another") - 1.0).abs() < 1e-9);
     }

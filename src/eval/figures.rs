@@ -58,7 +58,8 @@ impl Figures {
         sum_up(&mut recall_curve, count);
         sum_up(&mut complete_curve, count);
         let at = |curve: &[f64]| DEPTHS.map(|depth| curve.get(depth - 1).copied().unwrap_or_default());
-        let hits: Vec<f64> = cases.iter().map(|(places, taken)| f64::from(u8::from(ends(places).1 <= *taken))).collect();
+        let hits: Vec<f64> =
+            cases.iter().map(|(places, taken)| f64::from(u8::from(ends(places).1 <= *taken))).collect();
         Self {
             cases: cases.len(),
             recall: at(&recall_curve),

@@ -114,8 +114,8 @@ impl Measure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::retrieval::width::Width;
     use crate::eval::report::{Language, SetReport};
+    use crate::retrieval::width::Width;
 
     fn report() -> Report {
         let language = |lang: &str, cases: &[&[usize]]| Language {
@@ -128,7 +128,13 @@ mod tests {
             languages: vec![language("ar", &[&[1], &[30]]), language("all", &[&[1], &[30], &[2], &[2]])],
             ..SetReport::default()
         };
-        Report { model: "m".into(), k: Width::Fixed(12), depths: super::super::figures::DEPTHS, sets: vec![set], mean: None }
+        Report {
+            model: "m".into(),
+            k: Width::Fixed(12),
+            depths: super::super::figures::DEPTHS,
+            sets: vec![set],
+            mean: None,
+        }
     }
 
     fn passes(gate: &str) -> bool {

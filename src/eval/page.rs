@@ -160,8 +160,13 @@ mod tests {
             missing: vec![missing],
             ..SetReport::default()
         };
-        let report =
-            Report { model: "m".into(), k: Width::Fixed(12), depths: super::super::figures::DEPTHS, sets: vec![set], mean: None };
+        let report = Report {
+            model: "m".into(),
+            k: Width::Fixed(12),
+            depths: super::super::figures::DEPTHS,
+            sets: vec![set],
+            mean: None,
+        };
         let page = page(&report, &super::super::sweep::sweeps(&report), &[]);
         assert!(
             page.contains("<svg")

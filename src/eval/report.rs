@@ -191,7 +191,8 @@ impl SetReport {
         let unasked = documents.iter().map(|document| &document.name).filter(|name| !covered.contains(name.as_str()));
         report.uncovered = unasked.cloned().collect();
         let figures = |lang: &str, cases: Vec<&Counted>| {
-            let places: Vec<(&[usize], usize)> = cases.iter().map(|case| (case.places.as_slice(), case.taken)).collect();
+            let places: Vec<(&[usize], usize)> =
+                cases.iter().map(|case| (case.places.as_slice(), case.taken)).collect();
             let found = cases.iter().filter(|case| case.found).count() as f64 / cases.len().max(1) as f64;
             Language { lang: lang.into(), figures: Figures::of(&places), found }
         };

@@ -7,6 +7,7 @@ use super::today::Day;
 use crate::chart::clock;
 use crate::chart::html::{Page, Text, cut, name};
 use crate::chart::number::{count, percent, short, usd};
+use crate::cost::correction::Correction;
 use crate::decision::Decision;
 use crate::report::arms::Arm;
 
@@ -17,6 +18,8 @@ pub struct View<'a> {
     pub now: f64,
     pub embedder: Embedder,
     pub upstreams: Vec<Upstream>,
+    /// What providers report for estimated tokens, by model.
+    pub corrections: Vec<(String, Correction)>,
     /// Newest first.
     pub decisions: &'a [Decision],
 }
@@ -52,6 +55,7 @@ pub fn page(view: &View<'_>) -> (String, String) {
     tiles(&mut body, view);
     upstreams(&mut body, view);
     arms(&mut body, view);
+    corrections(&mut body, view);
     body.push_str("</section>\n<div class=\"bar-head\"><h2>Last decisions</h2>");
     body.push_str("<label class=\"soft\"><input type=\"checkbox\" id=\"only-missed\"> only misses</label></div>\n");
     body.push_str("<section id=\"decisions\" data-live>");
@@ -218,3 +222,21 @@ fn arms(out: &mut String, view: &View<'_>) {
          intervals.</p></div>\n",
     );
 }
+
+/// Estimates beside what was reported for them.
+fn corrections(out: &mut String, view: &View<'_>) {
+    if view.corrections.is_empty() {
+        return;
+    }
+    out.push_str("<h2>Estimated tokens</h2><div class=\"card\"><p>Reported for each that is estimated:");
+    for (model, correction) in view.corrections.iter().take(MODELS) {
+        let _ = write!(out, " <span class=\"tag\">{} {}</span>", name(model), Text(&correction.said()));
+    }
+    out.push_str(
+        "</p><p class=\"hint\">Estimates are o200k's; a model counts otherwise. Learnt from requests sent in full, with the \
+         error that remains.</p></div>\n",
+    );
+}
+
+/// Models whose tokens are shown: `/metrics` has all.
+const MODELS: usize = 8;

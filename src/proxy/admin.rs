@@ -19,6 +19,7 @@ use super::body::Body;
 use super::shutdown::Shutdown;
 use super::{Handler, respond};
 use crate::config::upstream::Upstream;
+use crate::cost::correction::Correction;
 use crate::decision::Decision;
 use crate::embed::Readiness;
 use crate::page::html::{self, Embedder, View};
@@ -34,6 +35,8 @@ pub trait Status: Send + Sync + 'static {
     fn upstreams(&self) -> &[Upstream];
     /// The last decisions, oldest first.
     fn decisions(&self) -> Vec<Decision>;
+    /// What providers report for estimated tokens, by model.
+    fn corrections(&self) -> Vec<(String, Correction)>;
     /// What an upstream's requests of today come to. `now`: seconds since the epoch.
     fn today(&self, upstream: &str, now: f64) -> Day;
 }
@@ -89,7 +92,8 @@ impl Admin {
             Readiness::Loading => Embedder::Loading,
             Readiness::Absent => Embedder::Absent,
         };
-        let view = View { now, embedder, upstreams: upstreams.collect(), decisions: &decisions };
+        let (upstreams, corrections) = (upstreams.collect(), self.status.corrections());
+        let view = View { now, embedder, upstreams, corrections, decisions: &decisions };
         let (page, policy) = html::page(&view);
         let mut response = text("text/html; charset=utf-8", page);
         let headers = response.headers_mut();

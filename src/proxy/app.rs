@@ -19,6 +19,7 @@ use super::traffic::Watch;
 use super::upstream::Upstreams;
 use crate::config::upstream::Upstream;
 use crate::config::{Config, StoreKind};
+use crate::cost::correction::Correction;
 use crate::cost::policy::Traffic;
 use crate::cost::prices::{Billed, Prices};
 use crate::decision::Decision;
@@ -144,6 +145,10 @@ impl Status for App {
 
     fn decisions(&self) -> Vec<Decision> {
         self.ledger.decisions()
+    }
+
+    fn corrections(&self) -> Vec<(String, Correction)> {
+        self.ledger.corrections()
     }
 
     fn today(&self, upstream: &str, now: f64) -> Day {

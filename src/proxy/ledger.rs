@@ -15,7 +15,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::journal::Journal;
 use super::sent::Sent;
 use crate::cost::cache::Segment;
-use crate::cost::correction::Corrections;
+use crate::cost::correction::{Correction, Corrections};
 use crate::cost::policy;
 use crate::cost::prices::{Billed, Prices};
 use crate::cost::saving::{Request, Savings, Way};
@@ -106,6 +106,7 @@ pub struct Ledger {
 struct Book {
     decisions: VecDeque<Decision>,
     today: Today,
+    corrections: Corrections,
 }
 
 impl Ledger {
@@ -122,7 +123,6 @@ impl Ledger {
         let journal = journal.map(Arc::new);
         let mut clerk = Clerk {
             texts: HashMap::new(),
-            corrections: Corrections::default(),
             savings: Savings::default(),
             prices,
             most,
@@ -185,6 +185,11 @@ impl Ledger {
         self.book().today.of(upstream, now)
     }
 
+    /// Reported tokens for estimated ones, by model.
+    pub fn corrections(&self) -> Vec<(String, Correction)> {
+        self.book().corrections.known()
+    }
+
     fn enter(&self, entry: Entry) -> bool {
         let Some(entries) = &self.entries else { return false };
         self.waiting.fetch_add(1, Ordering::Relaxed);
@@ -213,7 +218,6 @@ impl Drop for Ledger {
 struct Clerk {
     /// Tokens of texts by their hash.
     texts: HashMap<u64, u64>,
-    corrections: Corrections,
     savings: Savings,
     prices: Prices,
     most: HashMap<String, usize>,
@@ -257,14 +261,14 @@ impl Clerk {
 
     fn record(&mut self, mut outcome: Outcome) {
         outcome.measure();
-        self.learn(&outcome);
-        outcome.saved_usd = self.saved(&outcome);
+        let factor = self.learn(&outcome);
+        outcome.saved_usd = self.saved(&outcome, factor);
         self.metrics.estimated(&outcome);
         let decision = outcome.decision();
         if let Some(journal) = &self.journal {
             journal.record(decision.clone(), outcome.tools.take());
         }
-        let mut book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut book = self.book();
         let most = self.most.get(&decision.upstream).copied().unwrap_or_default();
         book.today.add(&decision, most);
         if book.decisions.len() == DECISIONS {
@@ -273,16 +277,26 @@ impl Clerk {
         book.decisions.push_back(decision);
     }
 
-    /// What the provider makes of a prompt that was sent in full.
-    fn learn(&mut self, outcome: &Outcome) {
+    /// Learns what the provider makes of a prompt that was sent in full. Returns the model's factor.
+    fn learn(&self, outcome: &Outcome) -> f64 {
         let whole = matches!(outcome.action, Action::Full | Action::Shadow | Action::Holdout) && outcome.legs == 1;
-        let (Some(history), true) = (outcome.history.get(), whole && outcome.usage.reported) else { return };
-        let history: u64 = history.iter().map(|part| part.tokens).sum();
-        self.corrections.learn(&outcome.model, outcome.usage.prompt, history + outcome.roster_tokens);
+        let mut book = self.book();
+        if let Some(history) = outcome.history.get().filter(|_| whole && outcome.usage.reported) {
+            let history: u64 = history.iter().map(|part| part.tokens).sum();
+            book.corrections.learn(&outcome.model, outcome.usage.prompt, history + outcome.roster_tokens);
+            if let Some(correction) = book.corrections.of(&outcome.model) {
+                self.metrics.corrected(&outcome.model, &correction);
+            }
+        }
+        book.corrections.factor(&outcome.model)
+    }
+
+    fn book(&self) -> std::sync::MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What narrowing saved, or in shadow would have; `None` where there is nothing to compare.
-    fn saved(&mut self, outcome: &Outcome) -> Option<f64> {
+    fn saved(&mut self, outcome: &Outcome, factor: f64) -> Option<f64> {
         let (roster, history) = (outcome.tools.as_ref()?, outcome.history.get()?);
         let block = outcome.block.as_ref().filter(|_| outcome.chose() && outcome.status == 200)?;
         let segment = |tool| Segment { hash: roster.sizes().content(tool), tokens: roster.sizes().tokens(tool) };
@@ -342,7 +356,7 @@ impl Clerk {
             last_completion: outcome.last.completion,
             found: &found,
             found_last: dispatched || outcome.binding == Binding::Append.label(),
-            factor: self.corrections.factor(&outcome.model),
+            factor,
         }))
     }
 }

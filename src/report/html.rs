@@ -82,6 +82,13 @@ impl Summary {
             "<p class=\"hint\">Usage as providers report it. Arms may carry different work: what may be compared stands \
              below.</p></div>\n",
         );
+        if !self.token_factors.is_empty() {
+            out.push_str("<p class=\"soft\">Tokens reported for each that is estimated:");
+            for (model, correction) in self.token_factors.iter().take(ROWS) {
+                let _ = write!(out, " <span class=\"tag\">{} {}</span>", name(model), Text(&correction.said()));
+            }
+            out.push_str("</p>\n");
+        }
         for comparison in &self.comparisons {
             comparison_html(out, comparison);
         }

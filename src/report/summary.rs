@@ -8,6 +8,7 @@ use super::conversations::Comparison;
 use super::recall::Recall;
 use super::tally::Tally;
 use crate::chart::clock;
+use crate::cost::correction::Correction;
 
 /// Everything that a report says.
 #[derive(Debug, Clone, Serialize)]
@@ -29,6 +30,8 @@ pub struct Summary {
     pub arms: Vec<Arm>,
     pub comparisons: Vec<Comparison>,
     pub days: Vec<Day>,
+    /// Prompt tokens that providers report for one that is estimated, by model, from requests sent in full.
+    pub token_factors: Vec<(String, Correction)>,
     /// Why requests went in full, most first.
     pub reasons: Vec<(String, u64)>,
     /// Why blocks changed.
@@ -57,6 +60,7 @@ impl Summary {
             arms: tally.sums.arms(),
             comparisons: tally.conversations.compared(),
             days: tally.sums.days(),
+            token_factors: tally.corrections.known(),
             reasons: tally.reasons.ranked(),
             causes: tally.causes.ranked(),
             searches: tally.searches.ranked(),

@@ -4,6 +4,7 @@ use super::arms::Sums;
 use super::conversations::Conversations;
 use super::names::Names;
 use super::recall::Calls;
+use crate::cost::correction::Corrections;
 use crate::decision::Decision;
 
 /// Tools that are told apart, and values of a field that is an enum.
@@ -24,6 +25,8 @@ pub struct Tally {
     pub calls: Calls,
     pub sums: Sums,
     pub conversations: Conversations,
+    /// What providers report for estimated tokens.
+    pub corrections: Corrections,
     /// Why requests went in full.
     pub reasons: Names<u64>,
     pub causes: Names<u64>,
@@ -59,6 +62,7 @@ impl Tally {
             calls: Calls::new(k),
             sums: Sums::default(),
             conversations: Conversations::default(),
+            corrections: Corrections::default(),
             reasons: Names::new(VALUES),
             causes: Names::new(VALUES),
             searches: Names::new(VALUES),
@@ -77,6 +81,11 @@ impl Tally {
         self.calls.add(decision);
         self.sums.add(decision);
         self.conversations.add(decision);
+        let whole = matches!(decision.action.as_str(), "full" | "shadow" | "holdout") && decision.legs == 1;
+        if let Some(usage) = decision.usage.as_ref().filter(|_| whole && decision.history_tokens > 0) {
+            let estimated = decision.history_tokens + decision.roster.tokens;
+            self.corrections.learn(&decision.model, usage.prompt, estimated);
+        }
         if !decision.reason.is_empty() {
             self.reasons.count(&decision.reason);
         }

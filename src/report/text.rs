@@ -83,6 +83,10 @@ impl Summary {
                 }
             );
         }
+        for (model, correction) in self.token_factors.iter().take(ROWS) {
+            let said = correction.said();
+            let _ = writeln!(out, "{}: tokens reported for each estimated: {said}", plain(model));
+        }
         for comparison in &self.comparisons {
             let _ = writeln!(
                 out,
