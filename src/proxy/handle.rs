@@ -76,6 +76,9 @@ impl Handler for Corridor {
                 return chat.relay(action, Some(Bypass::Encoding), Body::whole(raw)).await;
             }
         };
+        if mode == Mode::Shadow && catalog.is_none() {
+            return chat.shadowed(headers, &sent, asked).await;
+        }
         match chat.plan(headers, &sent, asked, mode).await {
             Plan::Narrow(narrowing, first) => chat.narrowed(*narrowing, first).await,
             Plan::Untouched(action, reason) => chat.own(action, reason, &sent).await,
@@ -84,7 +87,7 @@ impl Handler for Corridor {
 }
 
 /// What is done with a request whose body is whole.
-enum Plan {
+pub(super) enum Plan {
     /// This body first.
     Narrow(Box<Narrowing>, Bytes),
     Untouched(Action, Option<Bypass>),
@@ -125,7 +128,7 @@ impl Chat {
     }
 
     /// Reads, decides, chooses. In shadow the agent's bytes are sent whatever is found; the reason is told all the same.
-    async fn plan(&mut self, headers: &HeaderMap, sent: &Sent, mut asked: Asked, mode: Mode) -> Plan {
+    pub(super) async fn plan(&mut self, headers: &HeaderMap, sent: &Sent, mut asked: Asked, mode: Mode) -> Plan {
         let full = |bypass| match mode {
             Mode::Off => Plan::Untouched(Action::Relayed, Some(Bypass::Off)),
             Mode::Shadow => Plan::Untouched(Action::Shadow, Some(bypass)),

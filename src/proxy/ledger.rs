@@ -35,6 +35,8 @@ use crate::wire::view::ChatView;
 const DECISIONS: usize = 200;
 /// Requests that wait to be worked out.
 const WAITING: usize = 4096;
+/// Between two looks at what waits.
+const REST: Duration = Duration::from_millis(5);
 /// Bytes of bodies that wait to be counted.
 const BODIES: usize = 32 << 20;
 /// Bytes of a text that is counted; what is longer is guessed by its length: it is no message that somebody wrote.
@@ -231,15 +233,22 @@ struct Clerk {
 impl Clerk {
     fn work(&mut self, waiting: &Receiver<Entry>) {
         while let Ok(entry) = waiting.recv() {
-            match entry {
-                Entry::Measure(measure) => {
-                    self.measure(&measure);
-                    self.bodies.fetch_sub(measure.sent.len(), Ordering::Relaxed);
-                }
-                Entry::Outcome(outcome) => self.record(*outcome),
-            }
-            self.left.fetch_sub(1, Ordering::Relaxed);
+            self.take(entry);
+            waiting.try_iter().for_each(|entry| self.take(entry));
+            // Who waits has to be woken, by the thread that serves: so once in a while, not twice a request.
+            std::thread::sleep(REST);
         }
+    }
+
+    fn take(&mut self, entry: Entry) {
+        match entry {
+            Entry::Measure(measure) => {
+                self.measure(&measure);
+                self.bodies.fetch_sub(measure.sent.len(), Ordering::Relaxed);
+            }
+            Entry::Outcome(outcome) => self.record(*outcome),
+        }
+        self.left.fetch_sub(1, Ordering::Relaxed);
     }
 
     fn measure(&mut self, measure: &Measure) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::StreamExt;
-use http::{Response, StatusCode};
+use http::{HeaderMap, Response, StatusCode};
 use http_body::Frame;
 use http_body_util::StreamBody;
 use hyper::body::Incoming;
@@ -15,7 +15,7 @@ use hyper::body::Incoming;
 use super::binding;
 use super::body::Body;
 use super::coding::{self, Coding, Read};
-use super::handle::Chat;
+use super::handle::{Chat, Plan};
 use super::head::{self, Head};
 use super::legs::{self, Narrowing};
 use super::mend;
@@ -25,9 +25,10 @@ use super::respond::{self, Trouble};
 use super::sent::Sent;
 use super::source;
 use super::upstream::Target;
+use crate::config::narrow::Mode;
 use crate::outcome::Action;
 use crate::turn::bypass::Bypass;
-use crate::turn::policy::Binding;
+use crate::turn::policy::{Asked, Binding};
 
 /// How long a reply's head waits for its first byte, so that the failure of a later leg can still be its status.
 const HEAD_WAIT: Duration = Duration::from_secs(3);
@@ -67,6 +68,27 @@ impl Chat {
             reply => reply,
         };
         self.shown(reply)
+    }
+
+    /// Sends what the agent sent, and reads it while the provider does: in shadow nobody waits for us.
+    pub(super) async fn shadowed(mut self, headers: &HeaderMap, sent: &Sent, asked: Asked) -> Response<Body> {
+        let (head, body) = sent.own(&self.head);
+        let (app, route, path) = (self.app.clone(), self.route.clone(), self.path.clone());
+        self.recorder.sending();
+        let target = Target { upstream: &route.upstream, path: &path };
+        let sending = app.upstreams.send(target, head, Body::whole(body));
+        let planning = async {
+            // It is the connection's task that sends, and it may be of this thread.
+            tokio::task::yield_now().await;
+            self.plan(headers, sent, asked, Mode::Shadow).await
+        };
+        let (reply, plan) = tokio::join!(sending, planning);
+        match plan {
+            Plan::Untouched(action, reason) => self.untouched(action, reason.as_ref()),
+            // It is what a plan of this mode never says; sent is sent.
+            Plan::Narrow(..) => self.untouched(Action::Shadow, None),
+        }
+        self.shown(reply.map_err(|error| Trouble::unreachable(&route.upstream, &error)))
     }
 
     /// Answers, and sends nothing: a request without the tools that it counts on would go wrong in silence.

@@ -39,7 +39,7 @@ fn main() {
         .args([
             "-c",
             "\"$0\" \"$@\" & pid=$!; while kill -0 $pid 2>/dev/null; do grep VmHWM /proc/$pid/status \
-               2>/dev/null >&2; sleep 0.05; done; wait $pid",
+               >&2 2>/dev/null; sleep 0.05; done; wait $pid",
         ])
         .arg(env!("CARGO_BIN_EXE_packlight"))
         .arg("report")
