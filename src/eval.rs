@@ -8,6 +8,7 @@ pub mod figures;
 pub mod gate;
 pub mod input;
 pub mod measure;
+pub mod missing;
 pub mod page;
 pub mod report;
 pub mod sets;

@@ -8,8 +8,8 @@ use comfy_table::Table;
 use serde::Serialize;
 
 use super::figures::{DEPTHS, Figures};
-use super::input::Case;
 use super::measure::{Measured, Ranked};
+pub use super::missing::Missing;
 use super::table::{self, Row};
 pub use super::table::{percent, shown};
 pub use super::thin::{Thin, thin};
@@ -67,17 +67,6 @@ pub struct Mean {
     pub taken: f64,
     pub found: f64,
     pub mrr: f64,
-}
-
-/// A case and the tools it misses.
-#[derive(Debug, Clone, Default, Serialize)]
-pub struct Missing {
-    pub id: String,
-    pub lang: String,
-    pub prompt: String,
-    pub tools: Vec<String>,
-    /// Places of these tools, from 1; 0: not in the roster.
-    pub places: Vec<usize>,
 }
 
 /// What all sets are called together.
@@ -283,32 +272,10 @@ impl Mean {
     }
 }
 
-impl Missing {
-    fn new(case: &Case, tools: impl Iterator<Item = (String, usize)>) -> Option<Self> {
-        let (tools, places): (Vec<String>, Vec<usize>) = tools.unzip();
-        (!tools.is_empty()).then(|| Self {
-            id: case.id.clone(),
-            lang: case.lang.clone(),
-            prompt: case.prompt(),
-            tools,
-            places,
-        })
-    }
-
-    /// For a person.
-    pub fn line(&self) -> String {
-        let tools = self.tools.iter().zip(&self.places);
-        let tools: Vec<String> = tools
-            .map(|(tool, place)| if *place == 0 { tool.clone() } else { format!("{tool} (place {place})") })
-            .collect();
-        format!("{} \"{}\" -> {}", self.lang, self.prompt, tools.join(", "))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::eval::input::Tools;
+    use crate::eval::input::{Case, Tools};
     use crate::retrieval::document::Document;
     use crate::retrieval::question::Utterance;
     use std::sync::Arc;

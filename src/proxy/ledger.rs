@@ -34,7 +34,7 @@ use crate::wire::view::ChatView;
 /// Decision records that `/decisions` shows.
 const DECISIONS: usize = 200;
 /// Requests that wait to be worked out.
-const WAITING: usize = 4096;
+const WAITING: usize = 1024;
 /// Between two looks at what waits.
 const REST: Duration = Duration::from_millis(5);
 /// Bytes of bodies that wait to be counted.

@@ -16,9 +16,10 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
-use std::ops::Range;
 
 use half::f16;
+
+use super::vocabulary::Vocabulary;
 
 /// Weights in a Q4_0 block.
 const BLOCK: usize = 32;
@@ -37,32 +38,6 @@ pub struct Shape {
     pub positions: usize,
     pub types: usize,
     pub epsilon: f32,
-}
-
-/// What the tokenizer is made of.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Vocabulary {
-    pub bos: u32,
-    pub eos: u32,
-    pub pad: u32,
-    pub unknown: u32,
-    /// Where each piece begins in `text`, and where the last one ends: ascending, within it.
-    pub offsets: Vec<u32>,
-    /// Per piece, finite.
-    pub scores: Vec<f32>,
-    /// UTF-8, piece by piece.
-    pub text: Vec<u8>,
-    /// Code points that are written otherwise, ascending, each with its place in `replacements`.
-    pub replaced: Vec<(char, Range<usize>)>,
-    pub replacements: Vec<char>,
-}
-
-impl Vocabulary {
-    /// The bytes of a piece.
-    pub fn piece(&self, number: u32) -> Option<&[u8]> {
-        let number = number as usize;
-        self.text.get(*self.offsets.get(number)? as usize..*self.offsets.get(number + 1)? as usize)
-    }
 }
 
 /// What is wrong with a model file.

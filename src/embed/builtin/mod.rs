@@ -20,6 +20,7 @@ pub mod pool;
 mod tiny;
 pub mod tokenizer;
 mod trie;
+mod vocabulary;
 
 pub use pool::{Pool, Settings};
 

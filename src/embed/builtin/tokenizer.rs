@@ -5,8 +5,8 @@
 
 use std::ops::Range;
 
-use super::file::Vocabulary;
 use super::trie::Trie;
+use super::vocabulary::Vocabulary;
 
 /// Stands for a space within pieces.
 const SPACE: char = '\u{2581}';
