@@ -247,7 +247,7 @@ fn auto_takes_it_where_a_changed_block_bills_long_histories_anew() {
     assert_eq!(binding(GEMINI, &roster::ask_gemini(RAIN)), "dispatch");
     assert_eq!(binding(KIMI, &unknown(RAIN)), "dispatch", "a cached token is taken to cost a tenth");
     let taken = |number: usize| binding(KIMI, &ask(&format!("{RAIN}, number {number}"), false));
-    let begun = (0..70).find_map(|number| (taken(number) == "replace").then_some(number));
+    let begun = (0..70).find(|number| taken(*number) == "replace");
     assert!(begun.is_some_and(|number| number >= 49), "one message, no search: {begun:?}");
     let more = [json!({"role": "assistant", "content": "Well."}), user("Order pizza with toppings for delivery")];
     let mut first = ask(RAIN, false);

@@ -132,7 +132,8 @@ pub struct Figures {
 impl Summary {
     /// The figures of one kind of models: by who chooses, and which cells.
     pub fn figures(models: &'static str, cells: &[Cell]) -> Vec<Figures> {
-        let ways: [(&str, fn(&Cell) -> Chosen); 3] = [
+        type Way = fn(&Cell) -> Chosen;
+        let ways: [(&str, Way); 3] = [
             ("auto, as served once it knows the traffic", |cell| cell.served),
             ("auto, the first conversations", |cell| cell.first),
             ("who knows the traffic and narrows in any case", |cell| cell.narrowed),
