@@ -101,7 +101,8 @@ fn billed(binding: &str, stability: &str, model: &str, conversations: usize) -> 
         .set("narrow.binding", &format!("\"{}\"", if binding == "off" { "auto" } else { binding }))
         .set("narrow.stability", &format!("\"{stability}\""))
         .start();
-    let weighed = (0..conversations).map(|number| conversation(&provider, &sidecar, model, number)).last();
+    let all: Vec<_> = (0..conversations).map(|number| conversation(&provider, &sidecar, model, number)).collect();
+    let weighed = all.into_iter().next_back();
     provider.assert_no_refusal();
     weighed.expect("a conversation")
 }
