@@ -153,9 +153,9 @@ fn narrowing_costs_less_than_the_full_roster_where_the_provider_caches() {
 }
 
 #[test]
-fn auto_costs_less_than_the_full_roster_before_it_knows_the_traffic_and_after() {
-    for model in ["kimi-k3", "kimi-k2.6"] {
-        for conversations in [1, 56] {
+fn auto_costs_less_than_the_full_roster_once_it_knows_the_traffic_and_append_before() {
+    for (model, watched) in [("kimi-k3", &[1, 56][..]), ("kimi-k2.6", &[56])] {
+        for conversations in watched.iter().copied() {
             let full = billed("off", "sticky", model, conversations);
             let auto = billed("auto", "sticky", model, conversations);
             println!("{model}, conversation {conversations}: full {full:.0}, auto {auto:.0}");
@@ -218,6 +218,12 @@ fn auto_sends_in_full_what_costs_less_so_and_goes_on_learning() {
     assert!((1..=10).contains(&explored), "one of a hundred goes on telling what searches cost: {explored}");
     assert!(served <= 1.02 * full, "{served} for {full}");
 
+    let in_shadow = (600..610).filter(|number| {
+        let (action, reason, _) = post(&ask(*number), &[("x-packlight-mode", "shadow")]);
+        assert_eq!(action, "shadow");
+        reason == "cost"
+    });
+    assert!(in_shadow.count() >= 9, "shadow says what would go in full");
     let goes_on = |number: usize| {
         let mut body = ask(number);
         let more = [json!({"role": "assistant", "content": "Well."}), json!({"role": "user", "content": "And now?"})];

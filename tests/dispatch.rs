@@ -233,26 +233,33 @@ fn endless_asking_ends_with_a_leg_that_cannot_ask() {
 }
 
 #[test]
-fn auto_takes_it_where_a_changed_block_bills_long_histories_anew() {
+fn auto_takes_it_once_the_traffic_says_that_a_changed_block_bills_long_histories_anew() {
     let provider = Provider::new().answer(|_| Reply::text("Well.").usage(40_000, 39_000, 20)).start();
+    let sidecar = over(&provider).set("narrow.binding", "\"auto\"").start();
     // No conversation finds the tools of the one before in the cache.
-    let sidecar = over(&provider).set("narrow.binding", "\"auto\"").set("narrow.cache_life", "\"1ms\"").start();
-    let binding = |path: &str, body: &Value| sidecar.post(path, &body.to_string()).packlight("binding");
-    let unknown = |text: &str| {
+    let begun = |text: &str| {
         let mut body = roster::ask(text);
-        body["model"] = "a-model-without-a-price".into();
+        body["tools"][0]["function"]["description"] = format!("Sends an email message: {text}").into();
         body
     };
-    assert_eq!(binding(KIMI, &ask(RAIN, false)), "dispatch", "from the first request on");
-    assert_eq!(binding(GEMINI, &roster::ask_gemini(RAIN)), "dispatch");
-    assert_eq!(binding(KIMI, &unknown(RAIN)), "dispatch", "a cached token is taken to cost a tenth");
-    let taken = |number: usize| binding(KIMI, &ask(&format!("{RAIN}, number {number}"), false));
-    let begun = (0..70).find(|number| taken(*number) == "replace");
-    assert!(begun.is_some_and(|number| number >= 49), "one message, no search: {begun:?}");
-    let more = [json!({"role": "assistant", "content": "Well."}), user("Order pizza with toppings for delivery")];
-    let mut first = ask(RAIN, false);
-    first["messages"].as_array_mut().expect("messages").extend(more);
-    assert_eq!(binding(KIMI, &first), "dispatch", "a conversation keeps its binding");
+    let taken = |body: &Value| sidecar.post(KIMI, &body.to_string()).packlight("binding");
+    let goes_on = |body: &Value, text: &str| {
+        let mut body = body.clone();
+        let more = [json!({"role": "assistant", "content": "Well."}), user(text)];
+        body["messages"].as_array_mut().expect("messages").extend(more);
+        body
+    };
+    let mut first = Value::Null;
+    for conversation in 0..50 {
+        let one = begun(&format!("{RAIN}, number {conversation}"));
+        assert_eq!(taken(&one), "replace", "nothing is known yet");
+        first = goes_on(&one, "Order pizza with toppings for delivery");
+        assert_eq!(taken(&first), "replace");
+    }
+    let new = taken(&begun("Translates a sentence into another language"));
+    assert_eq!(new, "dispatch", "every second message bills long histories anew");
+    let first = goes_on(&first, "Wakes somebody with an alarm");
+    assert_eq!(taken(&first), "replace", "a conversation keeps its binding");
     provider.assert_no_refusal();
 }
 

@@ -7,9 +7,8 @@ use serde_json::{Value, json};
 
 use support::client::Response;
 use support::embeddings::Fault;
-use support::eventually;
 use support::provider::Provider;
-use support::received::{Received, list};
+use support::received::Received;
 use support::reply::Reply;
 use support::roster;
 use support::sidecar::{Sidecar, over};
@@ -90,36 +89,6 @@ fn the_model_gets_what_the_message_needs_and_find_tools() {
     assert!(field("saved_tokens").parse::<u64>().is_ok_and(|n| n > 0) && !field("request").is_empty());
     let narrowed = [("upstream", "kimi"), ("wire", "openai"), ("action", "narrowed"), ("reason", "")];
     assert_eq!(sidecar.metrics().value("packlight_requests_total", &narrowed), 1.0);
-}
-
-#[test]
-fn auto_leaves_a_roster_in_full_that_is_hardly_larger_than_what_would_be_bound() {
-    let provider = done();
-    let sidecar = |binding: &str, mode: &str| {
-        Sidecar::over(&provider)
-            .set("narrow.max_retrieved_tools", "18")
-            .set("narrow.binding", &format!("\"{binding}\""))
-            .set("narrow.mode", &format!("\"{mode}\""))
-            .start()
-    };
-    let verdict = |answer: &Response| (answer.packlight("action"), answer.packlight("reason"));
-    let verdict_of = |action: &str, reason: &str| (action.to_owned(), reason.to_owned());
-    let auto = sidecar("auto", "narrow");
-    let body = roster::ask(WEATHER);
-    let (answer, got) = sent(&provider, &auto, KIMI, &[], &body);
-    assert_eq!(verdict(&answer), verdict_of("full", "cost"));
-    assert_eq!(got.text(), body.to_string(), "byte for byte");
-    let (answer, _) = sent(&provider, &sidecar("replace", "narrow"), KIMI, &[], &body);
-    assert_eq!(verdict(&answer), verdict_of("narrowed", ""), "who names a binding is narrowed");
-    let shadow = sidecar("auto", "shadow");
-    let (answer, _) = sent(&provider, &shadow, KIMI, &[], &body);
-    assert_eq!(verdict(&answer), verdict_of("shadow", "cost"), "shadow says that it would go in full");
-    let record = eventually("what it would have bound all the same", || {
-        let records = shadow.admin("/decisions").json();
-        list(&records).into_iter().find(|record| record["bound"].as_array().is_some_and(|bound| bound.len() == 18))
-    });
-    assert_eq!((&record["reason"], &record["arm"]), (&json!("cost"), &json!("shadow")));
-    provider.assert_no_refusal();
 }
 
 #[test]

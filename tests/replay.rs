@@ -73,8 +73,8 @@ fn the_estimate_is_near_the_simulation() {
 
 /// What `auto` serves once it knows the traffic never costs over 2 % more than the full roster, the conversations that it
 /// narrows only to learn from counted, and saves a fifth in the median cell: for models that take declarations, and for
-/// those that do not. The first conversations, of which nothing is known but price and roster, are narrowed: that loses
-/// where a few requests search a lot, and hardly anywhere else.
+/// those that do not. The first conversations, of which nothing is known, are narrowed: with append that loses where a few
+/// requests search a lot and hardly anywhere else, with replace wherever there are searches in long histories.
 #[test]
 fn what_auto_serves_holds_on_the_grid() {
     let [append, dispatch] = grid::grid([APPEND, DISPATCH], || {});
@@ -86,12 +86,14 @@ fn what_auto_serves_holds_on_the_grid() {
         assert!(served.chosen.contains_key("full"), "{served:?}");
         let first = |filter: fn(&&Cell) -> bool| Summary::of(cells.iter().filter(filter).map(|cell| cell.first));
         let all = first(|_| true);
-        assert!(all.median <= -0.18 && all.losing * 10 < all.cells, "{able:?}: {all:?}");
-        assert!(!all.chosen.contains_key("full"), "this roster is large enough to learn from: {all:?}");
-        let cached = first(|cell| cell.cached);
-        assert!(cached.losing * 50 < cached.cells && cached.worst < 0.12, "{able:?}: {cached:?}");
+        assert!(!all.chosen.contains_key("full") && !all.chosen.contains_key("dispatch"), "{able:?}: {all:?}");
         let calm = first(|cell| cell.traffic.expansions < 1.0);
         assert!(calm.losing == 0 && calm.median < -0.22, "{able:?}: {calm:?}");
+        if able == APPEND {
+            assert!(all.median <= -0.18 && all.losing * 10 < all.cells, "{all:?}");
+            let cached = first(|cell| cell.cached);
+            assert!(cached.losing * 50 < cached.cells && cached.worst < 0.12, "{cached:?}");
+        }
         let long = |cell: &&Cell| cell.traffic.turns * cell.traffic.calls > 15.0 && cell.cached;
         let long = Summary::of(cells.iter().filter(long).map(|cell| cell.narrowed));
         assert!(long.worst < 0.04, "{able:?}: {long:?}");

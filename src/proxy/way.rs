@@ -33,10 +33,7 @@ fn cheapest(app: &App, request: &Request<'_>, able: Able, explored: bool) -> Way
             let traffic = sized(watched, request);
             (traffic, policy::choose(&traffic, able))
         }
-        None => {
-            let traffic = sized(Traffic { ratio: price, ..Traffic::default() }, request);
-            (traffic, policy::guess(&traffic, able))
-        }
+        None => return Way::Narrowed(binding(policy::guess(able))),
     };
     match policy {
         Policy::Full if request.cut => Way::Narrowed(binding(policy::narrowing(&traffic, able))),

@@ -87,9 +87,8 @@ fn fill(cells: &mut Vec<Cell>, shape: Traffic, able: Able, played: &mut BTreeMap
             };
             let best = policy::narrowing(&traffic, able);
             let served = chosen(policy::choose(&traffic, able), best);
-            // Whether the provider caches is not known either.
-            let unknown = Traffic { ratio: price, ..Traffic::default() };
-            let first = chosen(policy::guess(&unknown, able), policy::narrowing(&unknown, able));
+            let first = policy::guess(able);
+            let first = chosen(first, first);
             let narrowed = chosen(best, best);
             cells.push(Cell { traffic, cached, served, first, narrowed });
         }
