@@ -239,7 +239,10 @@ fn auto_takes_it_once_the_traffic_says_that_a_changed_block_bills_long_histories
     // No conversation finds the tools of the one before in the cache.
     let begun = |text: &str| {
         let mut body = roster::ask(text);
-        body["tools"][0]["function"]["description"] = format!("Sends an email message: {text}").into();
+        for tool in body["tools"].as_array_mut().expect("tools") {
+            let about = "what it is about ".repeat(50);
+            tool["function"]["parameters"]["properties"]["value"]["description"] = format!("{about}{text}").into();
+        }
         body
     };
     let taken = |body: &Value| sidecar.post(KIMI, &body.to_string()).packlight("binding");

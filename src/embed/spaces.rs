@@ -2,7 +2,7 @@
 //! rows come from.
 
 use std::hash::{BuildHasher, Hash, Hasher};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use moka::sync::Cache;
@@ -20,10 +20,12 @@ use crate::retrieval::embedder::EmbedError;
 use crate::retrieval::index::Index;
 use crate::retrieval::question::contentless_phrases;
 
-/// Bytes of indexes in memory, roughly: twenty rosters of 200 tools.
+/// Bytes of indexes in memory, roughly: twenty rosters of 200 tools, or the two that are larger than half of it.
 const MEMORY: u64 = 64 << 20;
 /// Rosters that may wait to be built.
 const BUILDS: usize = 32;
+/// Rosters whose hashes are remembered.
+const HASHES: usize = 32;
 /// Failures remembered.
 const FAILURES: u64 = 256;
 const LONGEST_REST: Duration = Duration::from_secs(30);
@@ -41,6 +43,8 @@ pub struct Space {
 pub(super) struct Spaces {
     shelf: Arc<Shelf>,
     memo: Cache<Roster, Space>,
+    /// Hashes of rosters that somebody has: of thousands of tools one takes milliseconds.
+    hashes: Mutex<Vec<(Weak<Vec<Document>>, u64)>>,
     failures: Cache<Roster, Failure>,
     flights: Flights<Roster, Space>,
     bank: OnceCell<Arc<Vec<Vec<f32>>>>,
@@ -66,25 +70,25 @@ struct Failure {
 impl Spaces {
     /// `retry`: rest after a first failure.
     pub(super) fn new(shelf: Arc<Shelf>, counts: Arc<Counts>, tasks: Tasks, retry: Duration) -> Self {
-        let dimensions = shelf.embedder().dimensions();
         let memo = Cache::builder()
             .max_capacity(MEMORY)
-            .weigher(move |roster: &Roster, _: &Space| roster.weight(dimensions))
+            .weigher(|_: &Roster, space: &Space| weighed(space.index.weight()))
             .build();
         let failures = Cache::builder().max_capacity(FAILURES).time_to_live(LONGEST_REST * 4).build();
-        Self { shelf, memo, failures, flights: Flights::new(BUILDS), bank: OnceCell::new(), counts, tasks, retry }
+        let (flights, bank, hashes) = (Flights::new(BUILDS), OnceCell::new(), Mutex::default());
+        Self { shelf, memo, hashes, failures, flights, bank, counts, tasks, retry }
     }
 
     /// The space of this roster, if it is at hand.
     pub(super) fn ready(&self, documents: &Arc<Vec<Document>>) -> Option<Space> {
-        let space = self.memo.get(&Roster::of(documents))?;
+        let space = self.memo.get(&self.roster(documents))?;
         self.counts.hit(documents.len());
         Some(space)
     }
 
     /// The space of this roster. The build goes on when the caller stops waiting.
     pub(super) async fn of(self: &Arc<Self>, documents: &Arc<Vec<Document>>) -> Result<Space, EmbedError> {
-        let roster = Roster::of(documents);
+        let roster = self.roster(documents);
         if let Some(space) = self.memo.get(&roster) {
             self.counts.hit(documents.len());
             return Ok(space);
@@ -105,6 +109,24 @@ impl Spaces {
             });
         }
         waiting.landed().await
+    }
+
+    fn roster(&self, documents: &Arc<Vec<Document>>) -> Roster {
+        let documents = Arc::clone(documents);
+        let mut hashes = self.hashes.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = |held: &&(Weak<Vec<Document>>, u64)| std::ptr::eq(held.0.as_ptr(), Arc::as_ptr(&documents));
+        if let Some((_, hash)) = hashes.iter().find(same) {
+            return Roster { hash: *hash, documents };
+        }
+        drop(hashes);
+        let hash = Xxh3DefaultBuilder.hash_one(&*documents);
+        hashes = self.hashes.lock().unwrap_or_else(PoisonError::into_inner);
+        hashes.retain(|(held, _)| held.strong_count() > 0);
+        if hashes.len() == HASHES {
+            hashes.remove(0);
+        }
+        hashes.push((Arc::downgrade(&documents), hash));
+        Roster { documents, hash }
     }
 
     async fn build(&self, roster: &Roster) -> Result<Space, EmbedError> {
@@ -155,22 +177,9 @@ impl Spaces {
     }
 }
 
-impl Roster {
-    fn of(documents: &Arc<Vec<Document>>) -> Self {
-        Self { documents: Arc::clone(documents), hash: Xxh3DefaultBuilder.hash_one(&**documents) }
-    }
-
-    /// Bytes of its index, roughly: its numbers and, for the lexical counts, three times its texts.
-    fn weight(&self, dimensions: usize) -> u32 {
-        let text = |document: &Document| {
-            let parameters = document.parameters.iter();
-            let parameters = parameters.map(|p| 100 + p.name.len() + p.description.len() + p.values.len() * 40);
-            300 + document.name.len() + document.description.len() + parameters.sum::<usize>()
-        };
-        let texts: usize = self.documents.iter().map(text).sum();
-        let numbers = self.documents.len() * dimensions * size_of::<f32>();
-        u32::try_from(numbers + 3 * texts).unwrap_or(u32::MAX)
-    }
+/// What an index counts for. Never more than half: one that is never kept would be built for every message.
+fn weighed(bytes: usize) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX).min((MEMORY / 2) as u32)
 }
 
 impl Hash for Roster {
@@ -186,3 +195,16 @@ impl PartialEq for Roster {
 }
 
 impl Eq for Roster {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_index_of_any_size_is_kept() {
+        assert_eq!(weighed(1000), 1000);
+        for bytes in [MEMORY as usize, usize::MAX] {
+            assert!(u64::from(weighed(bytes)) * 2 <= MEMORY);
+        }
+    }
+}

@@ -102,7 +102,10 @@ impl Chooser {
             // Both by bytes: an agent may send a roster of any size, and another one each time.
             rosters: Cache::builder()
                 .max_capacity(ROSTERS)
-                .weigher(|_: &u128, roster: &Arc<Roster>| u32::try_from(roster.weight()).unwrap_or(u32::MAX))
+                .weigher(|_: &u128, roster: &Arc<Roster>| {
+                    // One that is never kept would be read for every request.
+                    u32::try_from(roster.weight()).unwrap_or(u32::MAX).min((ROSTERS / 2) as u32)
+                })
                 .build(),
             selections: Cache::builder()
                 .max_capacity(SELECTIONS)

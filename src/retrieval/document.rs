@@ -41,6 +41,16 @@ pub struct Document {
     pub parameters: Vec<Parameter>,
 }
 
+impl Document {
+    /// Bytes in memory, roughly.
+    pub fn weight(&self) -> usize {
+        let texts = |texts: &[String]| texts.iter().map(|text| 40 + text.len()).sum::<usize>();
+        let parameters = self.parameters.iter();
+        let parameters = parameters.map(|p| 100 + p.name.len() + p.description.len() + texts(&p.values));
+        200 + self.name.len() + self.description.len() + texts(&self.keywords) + parameters.sum::<usize>()
+    }
+}
+
 /// A top-level parameter of a tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Parameter {

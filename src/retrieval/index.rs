@@ -79,6 +79,12 @@ impl Index {
         &self.documents
     }
 
+    /// Bytes in memory, roughly.
+    pub fn weight(&self) -> usize {
+        let row = self.matrix.dimensions() * size_of::<f32>();
+        self.documents.iter().map(|document| row + document.weight()).sum::<usize>() + self.lexical.weight()
+    }
+
     /// A document's row of the matrix; empty when there is none.
     pub fn row(&self, document: usize) -> &[f32] {
         self.matrix.row(document)

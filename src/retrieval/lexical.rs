@@ -32,14 +32,20 @@ pub struct Lexical {
 
 impl Lexical {
     pub fn build(documents: &[Document]) -> Self {
-        let fields: Vec<Fields> = documents.iter().map(fields).collect();
-        let pieces = fields.iter().map(|tool| tool.each_ref().map(|field| pieces(field))).collect::<Vec<_>>();
-        let words = fields.iter().map(|tool| tool.each_ref().map(|field| hashes(field))).collect::<Vec<_>>();
-        Self { words: Counts::build(&words), pieces: Counts::build(&pieces) }
+        let tools: Vec<Fields> = documents.iter().map(fields).collect();
+        Self { words: Counts::build(&tools, hashes), pieces: Counts::build(&tools, pieces) }
+    }
+
+    /// Bytes in memory.
+    pub fn weight(&self) -> usize {
+        let counts = |counts: &Counts| {
+            counts.postings.len() * size_of::<(u32, f32)>() + counts.terms.capacity() * (size_of::<(u64, Term)>() + 1)
+        };
+        counts(&self.words) + counts(&self.pieces)
     }
 
     pub fn evidence(&self, text: &str) -> Evidence {
-        let words = words(text);
+        let words = words(text).join(" ");
         let mut scores = vec![0.0; self.words.tools];
         let coverage = self.words.add(hashes(&words), &mut scores);
         self.pieces.add(pieces(&words), &mut scores);
@@ -91,14 +97,17 @@ const PIECES: std::ops::RangeInclusive<usize> = 3..=5;
 
 const TATWEEL: char = '\u{0640}';
 
-type Fields = [Vec<String>; 6];
+/// The words of each field with a space between them: a roster of thousands is read twice, and its words as texts of
+/// their own would take ten times the room.
+type Fields = [String; 6];
 
 fn fields(tool: &Document) -> Fields {
-    let each = |texts: &mut dyn Iterator<Item = &String>| texts.flat_map(|text| words(text)).collect::<Vec<_>>();
+    let each =
+        |texts: &mut dyn Iterator<Item = &String>| texts.flat_map(|text| words(text)).collect::<Vec<_>>().join(" ");
     [
-        words(&tool.name),
+        words(&tool.name).join(" "),
         each(&mut tool.keywords.iter().chain([&tool.category])),
-        words(&tool.description),
+        words(&tool.description).join(" "),
         each(&mut tool.parameters.iter().map(|p| &p.name)),
         each(&mut tool.parameters.iter().map(|p| &p.description)),
         each(&mut tool.parameters.iter().flat_map(|p| &p.values)),
@@ -107,15 +116,15 @@ fn fields(tool: &Document) -> Fields {
 
 /// Terms are known by their hash: a collision among a roster's few hundred thousand is a one in a billion event, and
 /// would shift a score by one term.
-fn hashes(words: &[String]) -> Vec<u64> {
-    words.iter().map(|word| xxh3_64(word.as_bytes())).collect()
+fn hashes(words: &str) -> Vec<u64> {
+    words.split_terminator(' ').map(|word| xxh3_64(word.as_bytes())).collect()
 }
 
 /// Hashes of the pieces of words, `^` and `$` at their ends. Not of words under three characters, not of unspaced ones.
-fn pieces(words: &[String]) -> Vec<u64> {
+fn pieces(words: &str) -> Vec<u64> {
     let mut out = Vec::new();
     let (mut marked, mut starts) = (String::new(), Vec::new());
-    for word in words {
+    for word in words.split_terminator(' ') {
         if word.contains(unspaced) || word.chars().nth(2).is_none() {
             continue;
         }
@@ -164,7 +173,7 @@ struct Counts {
     unknown: f32,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Term {
     first: usize,
     count: usize,
@@ -172,35 +181,47 @@ struct Term {
 }
 
 impl Counts {
-    fn build(tools: &[[Vec<u64>; 6]]) -> Self {
+    /// `terms`: of a field's words. They are made twice, once to be counted and once to be placed: kept, those of a
+    /// roster of thousands would take several times the room of what comes of them.
+    fn build(tools: &[Fields], terms: impl Fn(&str) -> Vec<u64>) -> Self {
         let count = tools.len();
         let mut average = [0f32; 6];
+        let mut known: HashMap<u64, Term> = HashMap::new();
+        let mut of_tool: HashMap<u64, f32> = HashMap::new();
         for tool in tools {
             for (sum, field) in average.iter_mut().zip(tool) {
-                *sum += field.len() as f32 / count as f32;
+                let terms = terms(field);
+                *sum += terms.len() as f32 / count as f32;
+                of_tool.extend(terms.into_iter().map(|term| (term, 0.0)));
+            }
+            for (term, _) in of_tool.drain() {
+                known.entry(term).or_default().count += 1;
             }
         }
-        let mut found: Vec<(u64, u32, f32)> = Vec::new();
-        let mut terms_of_tool: HashMap<u64, f32> = HashMap::new();
+        let mut placed = 0;
+        for term in known.values_mut() {
+            (term.first, term.idf) = (placed, idf(count, term.count));
+            placed += term.count;
+            term.count = 0;
+        }
+        let mut postings = vec![(0, 0.0); placed];
         for (at, tool) in (0u32..).zip(tools) {
             for ((field, weight), average) in tool.iter().zip(WEIGHTS).zip(average) {
-                let length = 1.0 - B + B * field.len() as f32 / average.max(1e-9);
-                for term in field {
-                    *terms_of_tool.entry(*term).or_default() += weight / length;
+                let terms = terms(field);
+                let length = 1.0 - B + B * terms.len() as f32 / average.max(1e-9);
+                for term in terms {
+                    *of_tool.entry(term).or_default() += weight / length;
                 }
             }
-            found.extend(terms_of_tool.drain().map(|(term, tf)| (term, at, tf * (K1 + 1.0) / (tf + K1))));
+            for (term, tf) in of_tool.drain() {
+                let Some(term) = known.get_mut(&term) else { continue };
+                if let Some(posting) = postings.get_mut(term.first + term.count) {
+                    *posting = (at, term.idf * (tf * (K1 + 1.0) / (tf + K1)));
+                    term.count += 1;
+                }
+            }
         }
-        found.sort_unstable_by_key(|(term, at, _)| (*term, *at));
-        let mut terms = HashMap::new();
-        let mut postings = Vec::with_capacity(found.len());
-        for run in found.chunk_by(|a, b| a.0 == b.0) {
-            let Some((term, ..)) = run.first() else { continue };
-            let idf = idf(count, run.len());
-            terms.insert(*term, Term { first: postings.len(), count: run.len(), idf });
-            postings.extend(run.iter().map(|(_, at, saturated)| (*at, idf * saturated)));
-        }
-        Self { tools: count, terms, postings, unknown: idf(count, 0) }
+        Self { tools: count, terms: known, postings, unknown: idf(count, 0) }
     }
 
     /// Adds what each tool reaches of the best it could; returns how much of the terms is known, by weight.

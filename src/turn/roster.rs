@@ -11,7 +11,7 @@ use super::policy::{Directory, Facts, Order, Policy};
 use super::search;
 use super::sizes::Sizes;
 use crate::decision::ToolTokens;
-use crate::retrieval::document::{Document, Parameter, parameters};
+use crate::retrieval::document::{Document, parameters};
 use crate::retrieval::prior::{self, Standing};
 use crate::wire::view::{ToolKind, ToolView};
 
@@ -222,12 +222,7 @@ impl Roster {
     /// Bytes in memory, roughly.
     pub fn weight(&self) -> usize {
         let entries = self.entries.iter().map(|entry| 300 + 2 * entry.name.len() + entry.summary.len());
-        let documents = self.documents.iter().map(|document| {
-            let values = |parameter: &Parameter| parameter.values.iter().map(|value| 40 + value.len()).sum::<usize>();
-            let parameters = document.parameters.iter();
-            let parameters = parameters.map(|p| 100 + p.name.len() + p.description.len() + values(p));
-            300 + document.name.len() + document.description.len() + parameters.sum::<usize>()
-        });
+        let documents = self.documents.iter().map(Document::weight);
         entries.sum::<usize>() + documents.sum::<usize>() + self.directory.len()
     }
 
