@@ -234,7 +234,7 @@ fn endless_asking_ends_with_a_leg_that_cannot_ask() {
 
 #[test]
 fn auto_takes_it_once_the_traffic_says_that_a_changed_block_bills_long_histories_anew() {
-    let provider = Provider::new().answer(|_| Reply::text("Well.").usage(40_000, 39_000, 20)).start();
+    let provider = Provider::new().answer(|_| Reply::text("Well.").usage(12_000, 11_000, 20)).start();
     let sidecar = over(&provider).set("narrow.binding", "\"auto\"").start();
     // No conversation finds the tools of the one before in the cache.
     let begun = |text: &str| {
