@@ -203,7 +203,7 @@ fn a_model_that_refuses_is_asked_with_replace_at_once_and_remembered() {
         };
         let provider = Provider::new().lenient().answer(answer).start();
         let sidecar = over(&provider).start();
-        for (number, legs, binding) in [(1, 2, "replace"), (2, 3, "dispatch")] {
+        for (number, legs, binding) in [(1, 2, "replace"), (2, 3, "replace")] {
             let answer = sidecar.post(KIMI, &ask(PIZZA).to_string());
             assert_eq!(answer.status, 200, "the agent's turn does not fail");
             assert_eq!((answer.packlight("action"), answer.packlight("binding")), ("narrowed".into(), binding.into()));

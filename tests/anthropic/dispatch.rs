@@ -177,11 +177,11 @@ fn a_lost_memory_still_sends_a_valid_history() {
 }
 
 #[test]
-fn endless_asking_ends_and_auto_takes_it_where_it_costs_less() {
+fn endless_asking_ends_with_a_leg_that_cannot_ask() {
     let provider = Provider::new()
         .answer(|r| if r.declares("find_tools") { Reply::find(LOCK) } else { Reply::call("lock_door", json!({})) })
         .start();
-    let answer = sidecar::over(&provider).set("narrow.binding", "\"auto\"").start().post(KIMI, &ask(false).to_string());
+    let answer = over(&provider).start().post(KIMI, &ask(false).to_string());
     provider.assert_no_refusal();
     never_seen(&answer);
     assert_eq!((answer.packlight("binding").as_str(), calls(&answer)), ("dispatch", vec!["lock_door".to_owned()]));
