@@ -230,7 +230,7 @@ fn corrections(out: &mut String, view: &View<'_>) {
     }
     out.push_str("<h2>Estimated tokens</h2><div class=\"card\"><p>Reported for each that is estimated:");
     for (model, correction) in view.corrections.iter().take(MODELS) {
-        let _ = write!(out, " <span class=\"tag\">{} {}</span>", name(model), Text(&correction.said()));
+        let _ = write!(out, "<br>{} {}", name(model), Text(&correction.said()));
     }
     out.push_str(
         "</p><p class=\"hint\">Estimates are o200k's; a model counts otherwise. Learnt from requests sent in full, with the \
