@@ -1,6 +1,5 @@
-//! Every series: name, help, labels and buckets side by side, and `record(&Outcome)`.
-//! NOT a counter named elsewhere. Labels are enums or configured names; `model` and
-//! `tool` come from outside and are bounded to their first 100 values.
+//! Every series: name, help, labels and buckets side by side, and `record(&Outcome)`. NOT a counter named elsewhere. Labels
+//! are enums or configured names; `model` and `tool` come from outside and are bounded to their first 100 values.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -116,16 +115,19 @@ impl Metrics {
                 &registry,
                 "packlight_saved_usd_estimated_total",
                 "Estimated USD that narrowing saved, net of prompt cache and searches; falls where it lost.",
+                &["upstream", "model"],
             )?,
             shadow_saved_tokens: gauge(
                 &registry,
                 "packlight_shadow_saved_tokens_estimated_total",
                 "Estimated tokens of tools that narrowing would not have sent, in shadow.",
+                &["upstream", "model"],
             )?,
             shadow_saved_usd: gauge(
                 &registry,
                 "packlight_shadow_saved_usd_estimated_total",
                 "Estimated USD that narrowing would have saved, in shadow, net of prompt cache and searches; falls where it would have lost.",
+                &["upstream", "model"],
             )?,
             select_seconds: histogram(
                 &registry,
@@ -200,15 +202,17 @@ impl Metrics {
                 &registry,
                 IntCounter::new("packlight_lost_records_total", "Decision records that the disk did not take.")?,
             )?,
-            token_factor: of_model(
+            token_factor: gauge(
                 &registry,
                 "packlight_token_factor",
                 "Prompt tokens that the provider reports for one that is estimated, learnt from requests sent in full.",
+                &["model"],
             )?,
-            token_factor_error: of_model(
+            token_factor_error: gauge(
                 &registry,
                 "packlight_token_factor_error",
                 "Error of an estimate times packlight_token_factor: root mean square, as a part of the mean prompt.",
+                &["model"],
             )?,
             models: Mutex::default(),
             tools: Mutex::default(),
@@ -345,13 +349,9 @@ fn counter(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> Resu
     register(registry, IntCounterVec::new(Opts::new(name, help), labels)?)
 }
 
-/// A total that can fall.
-fn gauge(registry: &Registry, name: &str, help: &str) -> Result<GaugeVec, prometheus::Error> {
-    register(registry, GaugeVec::new(Opts::new(name, help), &["upstream", "model"])?)
-}
-
-fn of_model(registry: &Registry, name: &str, help: &str) -> Result<GaugeVec, prometheus::Error> {
-    register(registry, GaugeVec::new(Opts::new(name, help), &["model"])?)
+/// A total that can fall, or a figure that is learnt.
+fn gauge(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> Result<GaugeVec, prometheus::Error> {
+    register(registry, GaugeVec::new(Opts::new(name, help), labels)?)
 }
 
 fn histogram(

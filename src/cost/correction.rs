@@ -62,7 +62,7 @@ impl Corrections {
 
     /// By what to multiply an estimate: 1 until enough is known.
     pub fn factor(&self, model: &str) -> f64 {
-        self.models.get(model).filter(|sums| sums.requests >= ENOUGH).map_or(1.0, |sums| sums.correction().factor)
+        self.of(model).filter(Correction::is_settled).map_or(1.0, |correction| correction.factor)
     }
 
     /// All that is known, by model.

@@ -6,7 +6,7 @@ use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -202,8 +202,8 @@ impl Ledger {
         !refused
     }
 
-    fn book(&self) -> std::sync::MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    fn book(&self) -> MutexGuard<'_, Book> {
+        opened(&self.book)
     }
 }
 
@@ -300,8 +300,8 @@ impl Clerk {
         book.corrections.factor(&outcome.model)
     }
 
-    fn book(&self) -> std::sync::MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    fn book(&self) -> MutexGuard<'_, Book> {
+        opened(&self.book)
     }
 
     /// What narrowing saved, or in shadow would have; `None` where there is nothing to compare.
@@ -368,6 +368,11 @@ impl Clerk {
             factor,
         }))
     }
+}
+
+/// Sums stay sums, whoever panicked beside them.
+fn opened(book: &Mutex<Book>) -> MutexGuard<'_, Book> {
+    book.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Tokens of a text, counted once while it is remembered.

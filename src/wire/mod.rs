@@ -8,6 +8,7 @@ pub mod count;
 pub mod dispatch;
 mod document;
 pub mod gemini;
+mod hidden;
 pub mod json;
 pub mod lent;
 pub mod listing;

@@ -5,7 +5,6 @@
 mod block;
 mod frame;
 mod heard;
-mod hidden;
 mod past;
 mod stream;
 mod usage;

@@ -15,13 +15,14 @@ mod usage;
 use std::sync::Arc;
 
 use crate::wire::dispatch::Dispatch;
+use crate::wire::hidden::Hidden;
 use crate::wire::json::quoted;
 use crate::wire::reply::{Call, Framing, Leg, Progress};
 use crate::wire::request::{Answer, Exchange};
 use crate::wire::sse;
 use chunk::{Change, Chunk};
 use frame::{Piece, Writer};
-use leg::{Current, Hidden, Then};
+use leg::{Current, Then};
 use usage::Totals;
 
 /// The part of a last chunk that would else have none. Google's chat helpers take a chunk without parts for a failed
@@ -60,7 +61,7 @@ impl Reader {
     pub fn new(framing: Framing, find_tools: &str, hold_text: bool) -> Self {
         Self {
             framing,
-            hidden: Hidden { find_tools: find_tools.to_owned(), dispatch: None },
+            hidden: Hidden::new(find_tools),
             hold_text,
             events: sse::Splitter::default(),
             elements: array::Splitter::default(),
@@ -80,7 +81,7 @@ impl Reader {
 
     /// Calls of `call_tool` become the agent's own.
     pub fn dispatching(mut self, dispatch: Arc<Dispatch>) -> Self {
-        self.hidden.dispatch = Some(dispatch);
+        self.hidden.dispatching(dispatch);
         self
     }
 

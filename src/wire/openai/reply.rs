@@ -4,7 +4,6 @@
 
 mod frame;
 mod heard;
-mod hidden;
 mod past;
 mod stream;
 mod usage;
@@ -44,8 +43,8 @@ impl Reader {
     /// Calls of `call_tool` become the agent's own.
     pub fn dispatching(mut self, dispatch: Arc<Dispatch>) -> Self {
         match &mut self.0 {
-            Kind::Stream(stream) => stream.hidden.dispatch = Some(dispatch),
-            Kind::Whole(whole) => whole.hidden.dispatch = Some(dispatch),
+            Kind::Stream(stream) => stream.hidden.dispatching(dispatch),
+            Kind::Whole(whole) => whole.hidden.dispatching(dispatch),
         }
         self
     }

@@ -1,8 +1,8 @@
 //! One content block as it grows from its deltas, in the model's own spelling. NOT
 //! when it leaves, NOT the number under which the client knows it.
 
-use super::hidden::{Hidden, Whose};
 use crate::wire::dispatch::Native;
+use crate::wire::hidden::{Hidden, Whose};
 use crate::wire::json::{self, Object};
 use crate::wire::reply::Call;
 use crate::wire::text;

@@ -3,8 +3,8 @@
 
 use super::block::Block;
 use super::heard::Heard;
-use super::hidden::Hidden;
 use super::past::Past;
+use crate::wire::hidden::Hidden;
 use crate::wire::json::{self, Object};
 use crate::wire::members::Members;
 use crate::wire::splice::Edits;

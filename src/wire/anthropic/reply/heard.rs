@@ -2,8 +2,8 @@
 //! come the leg's report and the message the provider must see again. NOT frames.
 
 use super::block::Block;
-use super::hidden::Hidden;
 use super::usage::Usages;
+use crate::wire::hidden::Hidden;
 use crate::wire::json::Object;
 use crate::wire::query::query;
 use crate::wire::reply::{Call, Leg, Search};

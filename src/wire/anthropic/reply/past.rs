@@ -2,8 +2,8 @@
 //! the client has seen. NOT the current leg.
 
 use super::heard::Heard;
-use super::hidden::Hidden;
 use super::usage::Usages;
+use crate::wire::hidden::Hidden;
 use crate::wire::json::Object;
 use crate::wire::members::Members;
 use crate::wire::reply::{Call, Leg};

@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 
 use super::frame::{Frame, Kind};
 use super::heard::Heard;
-use super::hidden::Hidden;
 use super::past::Past;
+use crate::wire::hidden::Hidden;
 use crate::wire::reply::{Leg, Progress};
 use crate::wire::sse::{self, Splitter};
 

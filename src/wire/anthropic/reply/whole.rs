@@ -2,8 +2,8 @@
 //! client was spared taken out and the blocks of earlier legs put in front. NOT streams.
 
 use super::heard::Heard;
-use super::hidden::Hidden;
 use super::past::Past;
+use crate::wire::hidden::Hidden;
 use crate::wire::json::{self, Object};
 use crate::wire::members::Members;
 use crate::wire::reply::Leg;

@@ -1,14 +1,12 @@
 //! The leg that is being read: what it has told so far, and which of its parts the client may see.
 //! NOT bytes, NOT framing.
 
-use std::sync::Arc;
-
-use crate::wire::dispatch::{Dispatch, Native};
+use crate::wire::dispatch::Native;
 use crate::wire::gemini::reply::chunk::{Chunk, FunctionCall, Part};
 use crate::wire::gemini::reply::frame::Piece;
 use crate::wire::gemini::reply::said::Said;
 use crate::wire::gemini::reply::usage::Totals;
-use crate::wire::json;
+use crate::wire::hidden::{Hidden, Whose};
 use crate::wire::reply::{Call, Leg, Search};
 
 #[derive(Debug, Default)]
@@ -31,14 +29,6 @@ pub(super) struct Current {
     unwraps: bool,
 }
 
-/// Names that the agent must not see.
-#[derive(Debug, Default)]
-pub(super) struct Hidden {
-    /// Empty: searching is off.
-    pub(super) find_tools: String,
-    pub(super) dispatch: Option<Arc<Dispatch>>,
-}
-
 /// What the agent sees of a call.
 #[derive(Debug, PartialEq, Eq)]
 enum Seen {
@@ -47,19 +37,13 @@ enum Seen {
     Not,
 }
 
-impl Hidden {
-    fn seen(&self, call: &FunctionCall<'_>) -> Seen {
-        match &self.dispatch {
-            _ if call.name == self.find_tools => Seen::Not,
-            Some(dispatch) if call.name == dispatch.name => dispatch.unwrapped(call.args).map_or(Seen::Not, Seen::As),
-            _ => Seen::AsItIs,
+impl Seen {
+    fn of(call: &FunctionCall<'_>, hidden: &Hidden) -> Self {
+        match hidden.whose(&call.name) {
+            _ if hidden.searches(&call.name) => Self::Not,
+            Whose::Wrapped => hidden.unwrapped(call.args).map_or(Self::Not, Self::As),
+            Whose::Agents | Whose::Ours | Whose::Unknown => Self::AsItIs,
         }
-    }
-
-    /// Could JSON that broke off tell of a hidden name?
-    pub(super) fn may_be_told(&self, bytes: &[u8]) -> bool {
-        json::may_name(bytes, &self.find_tools)
-            || self.dispatch.as_ref().is_some_and(|dispatch| json::may_name(bytes, &dispatch.name))
     }
 }
 
@@ -88,7 +72,7 @@ impl Current {
             self.said.push(part);
             if let Some(call) = &part.call {
                 let id = call.id.to_string();
-                match hidden.seen(call) {
+                match Seen::of(call, hidden) {
                     Seen::AsItIs => {
                         self.told.calls.push(Call { id, name: call.name.to_string(), arguments: call.args.to_owned() });
                     }
@@ -97,7 +81,7 @@ impl Current {
                         self.told.calls.push(Call { id, name, arguments });
                     }
                     Seen::Not => {
-                        let searches = call.name == hidden.find_tools;
+                        let searches = hidden.searches(&call.name);
                         self.told.misled.extend((!searches).then_some(self.told.searches.len()));
                         let query = call.query().filter(|_| searches);
                         self.told.searches.push(Search { id, query });
@@ -140,7 +124,7 @@ impl Current {
                 }
                 continue;
             };
-            let seen = hidden.seen(call);
+            let seen = Seen::of(call, hidden);
             if seen == Seen::Not {
                 changed = true;
                 if !self.called && self.signature.is_none() {

@@ -1,9 +1,9 @@
 //! One frame of a stream: read into a note of what stands in it, and written
 //! anew when a reply is spliced. NOT the order of frames, NOT when they leave.
 
-use super::heard::{Heard, REASONING, Whose};
-use super::hidden::Hidden;
+use super::heard::{Heard, REASONING};
 use super::past::Past;
+use crate::wire::hidden::{Hidden, Whose};
 use crate::wire::json::{self, Object};
 use crate::wire::members::Members;
 use crate::wire::sse;

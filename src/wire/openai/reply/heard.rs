@@ -2,9 +2,9 @@
 //! own spelling. From it come the leg's report and the message the provider must
 //! see again. NOT what the client was shown of it, except as a note of how much.
 
-use super::hidden::Hidden;
 use super::usage::Usages;
 use crate::wire::dispatch::Native;
+use crate::wire::hidden::{Hidden, Whose};
 use crate::wire::json::{self, Object};
 use crate::wire::query::query;
 use crate::wire::reply::{Call, Leg, Search};
@@ -25,18 +25,6 @@ pub(super) struct Heard {
     pub(super) finish: Option<String>,
     pub(super) failed: bool,
     pub(super) usage: Usages,
-}
-
-/// Whose call is it?
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Whose {
-    /// Its name may still become `find_tools`.
-    #[default]
-    Unknown,
-    Agents,
-    /// A `call_tool` whose arguments are not whole: it becomes the agent's, or ours where they are broken.
-    Wrapped,
-    Ours,
 }
 
 /// One call, put together from its fragments.
@@ -193,7 +181,7 @@ impl Heard {
 
     pub(super) fn leg(&self, hidden: &Hidden) -> Leg {
         let ours = self.calls.iter().filter(|call| call.whose == Whose::Ours);
-        let misled = ours.clone().enumerate().filter(|(_, call)| call.name != hidden.find_tools);
+        let misled = ours.clone().enumerate().filter(|(_, call)| !hidden.searches(&call.name));
         Leg {
             complete: self.finish.is_some(),
             failed: self.failed,

@@ -6,9 +6,9 @@
 use std::collections::VecDeque;
 
 use super::frame::{Frame, Kind, Part, Splice};
-use super::heard::{Heard, Whose};
-use super::hidden::Hidden;
+use super::heard::Heard;
 use super::past::Past;
+use crate::wire::hidden::{Hidden, Whose};
 use crate::wire::reply::{Leg, Progress};
 use crate::wire::sse::{self, Splitter};
 

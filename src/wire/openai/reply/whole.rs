@@ -1,9 +1,9 @@
 //! A reply in one document, over all legs: the last leg's body with what the
 //! client was spared taken out and what earlier legs said put in front. NOT streams.
 
-use super::heard::{Heard, REASONING, Whose};
-use super::hidden::Hidden;
+use super::heard::{Heard, REASONING};
 use super::past::Past;
+use crate::wire::hidden::{Hidden, Whose};
 use crate::wire::json::{self, Object};
 use crate::wire::members::Members;
 use crate::wire::reply::Leg;

@@ -2,21 +2,23 @@
 
 use std::sync::Arc;
 
-use crate::wire::dispatch::{Dispatch, Native};
-use crate::wire::json;
+use super::dispatch::{Dispatch, Native};
+use super::json;
 
 #[derive(Debug, Default, Clone)]
-pub(super) struct Hidden {
+pub struct Hidden {
     /// Empty: searching is off.
-    find_tools: String,
+    pub find_tools: String,
     dispatch: Option<Arc<Dispatch>>,
 }
 
 /// Whose call is it?
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Whose {
-    /// Or no call at all.
+pub enum Whose {
+    /// Its name may still become a hidden one.
     #[default]
+    Unknown,
+    /// Or no call at all.
     Agents,
     /// A `call_tool` whose arguments are not whole: it becomes the agent's, or ours where they are broken.
     Wrapped,
@@ -24,16 +26,21 @@ pub(super) enum Whose {
 }
 
 impl Hidden {
-    pub(super) fn new(find_tools: &str) -> Self {
+    pub fn new(find_tools: &str) -> Self {
         Self { find_tools: find_tools.to_owned(), dispatch: None }
     }
 
-    pub(super) fn dispatching(&mut self, dispatch: Arc<Dispatch>) {
+    pub fn dispatching(&mut self, dispatch: Arc<Dispatch>) {
         self.dispatch = Some(dispatch);
     }
 
-    /// Whose is the call of this name?
-    pub(super) fn whose(&self, name: &str) -> Whose {
+    /// May a name that starts so become a hidden one?
+    pub fn may_start(&self, name: &str) -> bool {
+        self.find_tools.starts_with(name) || self.call_tool().starts_with(name)
+    }
+
+    /// Whose is the call of this name? Custom calls have none.
+    pub fn whose(&self, name: &str) -> Whose {
         match name {
             "" => Whose::Agents,
             _ if self.searches(name) => Whose::Ours,
@@ -43,17 +50,17 @@ impl Hidden {
     }
 
     /// Is it the name of `find_tools`?
-    pub(super) fn searches(&self, name: &str) -> bool {
+    pub fn searches(&self, name: &str) -> bool {
         name == self.find_tools
     }
 
     /// The agent's call in the arguments of a `call_tool`.
-    pub(super) fn unwrapped(&self, arguments: &str) -> Option<Native> {
+    pub fn unwrapped(&self, arguments: &str) -> Option<Native> {
         self.dispatch.as_ref()?.unwrapped(arguments)
     }
 
     /// Could JSON that broke off tell of a hidden name?
-    pub(super) fn may_be_told(&self, bytes: &[u8]) -> bool {
+    pub fn may_be_told(&self, bytes: &[u8]) -> bool {
         json::may_name(bytes, &self.find_tools) || json::may_name(bytes, self.call_tool())
     }
 
