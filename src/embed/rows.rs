@@ -55,7 +55,7 @@ pub(super) fn corpus_hash(rows: &[Row]) -> String {
     for row in rows {
         hash.update(row.key);
     }
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(hash.finalize())
 }
 
 /// Could these be the numbers of a row of at most three texts? Finite, and of a length that unit vectors add up to.

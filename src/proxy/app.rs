@@ -12,6 +12,7 @@ use super::counting::Counting;
 use super::history::History;
 use super::journal::Journal;
 use super::ledger::Ledger;
+use super::readings::Readings;
 use super::route::Route;
 use super::shutdown::Shutdown;
 use super::tls::TlsError;
@@ -62,6 +63,7 @@ pub struct App {
     pub log_vectors: bool,
     pub ledger: Ledger,
     pub catalogs: Catalogs,
+    pub readings: Readings,
 }
 
 impl App {
@@ -97,6 +99,7 @@ impl App {
             log_text: config.log.text,
             log_vectors: config.log.vectors,
             catalogs,
+            readings: Readings::default(),
         })
     }
 

@@ -66,7 +66,7 @@ impl Handler for Corridor {
         };
         chat.recorder.arrived();
         let (headers, catalog) = (&parts.headers, catalog.as_ref());
-        let arrived = Arrived { format, path: &chat.path, headers, raw: &raw, catalog };
+        let arrived = Arrived { format, path: &chat.path, headers, raw: &raw, catalog, readings: &app.readings };
         let sent = match arrived.read(app.max_body, chat.route.upstream.max_tools).await {
             Ok(sent) => sent,
             Err(Unread::NoRoom(why)) => return chat.answered(&Trouble::NoRoom(why)),

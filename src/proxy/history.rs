@@ -90,7 +90,7 @@ pub fn scope(upstream: &str, credential: &[u8], model: &str) -> String {
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part);
     }
-    hash.finalize().iter().take(12).map(|byte| format!("{byte:02x}")).collect()
+    shortened(hash, 24)
 }
 
 impl History {
@@ -189,9 +189,13 @@ impl Kept {
 
 /// The key of a turn's selection, the same on every replica. `words`: all that the selection depends on.
 pub fn turn_key(words: &[u8]) -> String {
-    let digest = Sha256::digest(words);
-    let hex: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-    format!("{KEYS}turn:{hex}")
+    format!("{KEYS}turn:{}", shortened(Sha256::new_with_prefix(words), 32))
+}
+
+fn shortened(hash: Sha256, digits: usize) -> String {
+    let mut digest = hex::encode(hash.finalize());
+    digest.truncate(digits);
+    digest
 }
 
 fn shard_key(scope: &str, shard: u64) -> String {

@@ -15,8 +15,9 @@ use std::time::Duration;
 use crate::decision::Decision;
 use crate::turn::roster::Roster;
 
-/// Records that wait for the disk; at 1 KB each, 4 MB.
-const WAITING: usize = 4096;
+/// Records that wait for the disk. Each keeps its roster, so at 44 tools new with every request they are 15 MB, at those
+/// that an agent repeats half a megabyte; a disk may take no byte for a second at 500 requests a second.
+const WAITING: usize = 512;
 /// A file that is longer is set aside.
 const LONGEST: u64 = 256 << 20;
 /// How long the end waits for the disk.

@@ -19,6 +19,7 @@ pub mod ledger;
 pub mod legs;
 mod look;
 mod mend;
+pub mod readings;
 pub mod recall;
 pub mod record;
 pub mod relay;

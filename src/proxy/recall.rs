@@ -3,7 +3,10 @@
 //! had forgotten it. Every loss costs tokens, never correctness. NOT what follows.
 
 use std::collections::BTreeSet;
+use std::hash::{Hash, Hasher};
 use std::time::Duration;
+
+use xxhash_rust::xxh3::Xxh3;
 
 use super::choose::Chosen;
 use crate::store::{Op, Store};
@@ -97,5 +100,7 @@ fn seen(conversation: &str) -> String {
 /// Two requests with one digest have the same tools at the same places.
 fn digest(chosen: &Chosen) -> String {
     let Chosen { roster, block, .. } = chosen;
-    memory::fingerprint(&format!("{} {:?} {:?}", roster.fingerprint(), block.slots(), block.declared()))
+    let mut hash = Xxh3::new();
+    (roster.fingerprint(), block.slots(), block.declared()).hash(&mut hash);
+    format!("{:016x}", hash.finish())
 }

@@ -8,10 +8,12 @@
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
+use bytestring::ByteString;
 use http::HeaderMap;
 
 use super::coding::{self, Coding};
 use super::head::Head;
+use super::readings::Readings;
 use crate::wire::lent::{LendError, Lent};
 use crate::wire::listing::Listing;
 use crate::wire::view::{ChatView, ToolKind};
@@ -25,6 +27,7 @@ pub struct Sent {
     pub path: String,
     raw: Bytes,
     text: Text,
+    readings: Readings,
     /// The most tools that the provider takes.
     most: usize,
     /// Those of the view that go when all shall go, where that are not all.
@@ -33,9 +36,17 @@ pub struct Sent {
 
 #[derive(Debug, Clone)]
 enum Text {
-    /// Decoded.
-    Own(Bytes),
+    /// Decoded, and looked through once: the text is asked for many times.
+    Own(ByteString),
+    /// Decoded, and no text.
+    Bytes(Bytes),
     Lent(Arc<Lent>),
+}
+
+impl Text {
+    fn own(body: Bytes) -> Self {
+        ByteString::try_from(body.clone()).map_or(Self::Bytes(body), Self::Own)
+    }
 }
 
 /// Why a request cannot be read.
@@ -56,6 +67,7 @@ pub struct Arrived<'a> {
     pub raw: &'a Bytes,
     /// The catalog that it refers to.
     pub catalog: Option<&'a Arc<Listing>>,
+    pub readings: &'a Readings,
 }
 
 impl Arrived<'_> {
@@ -65,7 +77,7 @@ impl Arrived<'_> {
         let known = (coding != Coding::Unknown).then_some(coding).ok_or(Unread::Encoding)?;
         let decoded = coding::decoded(self.raw, known, limit).await.ok_or(Unread::Encoding)?;
         let text = match self.catalog {
-            None => Text::Own(decoded),
+            None => Text::own(decoded),
             Some(catalog) => {
                 let body = std::str::from_utf8(&decoded).map_err(|_| Unread::NoRoom(LendError::Body))?;
                 let lent = Lent::new(self.format, body, Arc::clone(catalog)).map_err(Unread::NoRoom)?;
@@ -73,21 +85,23 @@ impl Arrived<'_> {
             }
         };
         let (path, raw, fitting) = (self.path.to_owned(), self.raw.clone(), OnceLock::new());
-        Ok(Sent { format: self.format, path, raw, text, most, fitting })
+        Ok(Sent { format: self.format, path, raw, text, readings: self.readings.clone(), most, fitting })
     }
 }
 
 impl Sent {
     /// One that refers to no catalog and is not encoded.
     pub fn plain(format: Format, path: &str, body: Bytes) -> Self {
-        let (raw, text) = (body.clone(), Text::Own(body));
-        Self { format, path: path.to_owned(), raw, text, most: usize::MAX, fitting: OnceLock::new() }
+        let (raw, text) = (body.clone(), Text::own(body));
+        let (path, readings, fitting) = (path.to_owned(), Readings::default(), OnceLock::new());
+        Self { format, path, raw, text, readings, most: usize::MAX, fitting }
     }
 
     /// Reads it, with the tools of its catalog.
     pub fn view(&self) -> Result<ChatView<'_>, WireError> {
         match &self.text {
-            Text::Own(body) => self.format.view(body, &self.path),
+            Text::Own(body) => self.readings.view(self.format, body, &self.path),
+            Text::Bytes(body) => self.format.view(body, &self.path),
             Text::Lent(lent) => lent.view(&self.path),
         }
     }
@@ -95,7 +109,8 @@ impl Sent {
     /// The text that the view is of. Of one that refers to a catalog it is not what may be sent.
     pub fn text(&self) -> &str {
         match &self.text {
-            Text::Own(body) => std::str::from_utf8(body).unwrap_or_default(),
+            Text::Own(body) => body,
+            Text::Bytes(_) => "",
             Text::Lent(lent) => lent.text(),
         }
     }
@@ -104,6 +119,7 @@ impl Sent {
     pub fn len(&self) -> usize {
         match &self.text {
             Text::Own(body) => body.len(),
+            Text::Bytes(body) => body.len(),
             Text::Lent(lent) => lent.text().len(),
         }
     }
@@ -115,7 +131,7 @@ impl Sent {
     /// The catalog that it refers to.
     pub fn catalog(&self) -> Option<&Arc<Listing>> {
         match &self.text {
-            Text::Own(_) => None,
+            Text::Own(_) | Text::Bytes(_) => None,
             Text::Lent(lent) => Some(lent.listing()),
         }
     }
@@ -135,7 +151,7 @@ impl Sent {
     /// What is sent in full, and its head: the agent's own bytes; of one that refers to a catalog, with its tools.
     pub fn own(&self, head: &Head) -> (Head, Bytes) {
         match &self.text {
-            Text::Own(_) => (head.clone(), self.raw.clone()),
+            Text::Own(_) | Text::Bytes(_) => (head.clone(), self.raw.clone()),
             Text::Lent(lent) => {
                 let body = Bytes::from(self.with_tools(lent, |tools| lent.filled(tools)));
                 (head.for_body(body.len()), body)
@@ -147,7 +163,7 @@ impl Sent {
     pub fn tools(&self, view: &ChatView<'_>) -> String {
         let place = &view.layout.tools;
         match &self.text {
-            Text::Own(_) => self.text().get(place.clone()).unwrap_or_default().to_owned(),
+            Text::Own(_) | Text::Bytes(_) => self.text().get(place.clone()).unwrap_or_default().to_owned(),
             Text::Lent(lent) => self.with_tools(lent, |tools| lent.filled_tools(place, tools)),
         }
     }

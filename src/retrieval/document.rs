@@ -107,7 +107,7 @@ pub fn key(document: &Document, model: &str) -> String {
     for text in texts(document) {
         feed(&mut hash, &text);
     }
-    hex(&hash.finalize())
+    hex::encode(hash.finalize())
 }
 
 /// Identity of a roster's matrix: its rows in order. Hex.
@@ -116,7 +116,7 @@ pub fn corpus_hash(documents: &[Document], model: &str) -> String {
     for document in documents {
         feed(&mut hash, &key(document, model));
     }
-    hex(&hash.finalize())
+    hex::encode(hash.finalize())
 }
 
 /// The top-level parameters of a JSON schema. Whatever it does not understand it leaves out.
@@ -208,10 +208,6 @@ fn head(mut text: String, most: usize) -> String {
 fn feed(hash: &mut Sha256, text: &str) {
     hash.update((text.len() as u64).to_le_bytes());
     hash.update(text.as_bytes());
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

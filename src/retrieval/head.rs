@@ -140,7 +140,9 @@ impl Head {
 const MAGIC: &[u8] = b"packlight head 1\n";
 
 fn identity(body: &[u8]) -> String {
-    Sha256::digest(body).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    let mut digest = hex::encode(Sha256::digest(body));
+    digest.truncate(16);
+    digest
 }
 
 /// Sums that do not wait for each other.

@@ -10,6 +10,7 @@ mod document;
 pub mod gemini;
 mod hidden;
 pub mod json;
+pub mod known;
 pub mod lent;
 pub mod listing;
 mod member;
@@ -29,6 +30,7 @@ pub mod view;
 use std::sync::Arc;
 
 use dispatch::Dispatch;
+use known::Recall;
 use reply::{Framing, Leg, Progress};
 use request::{Answer, Exchange, Rewrite};
 use view::ChatView;
@@ -87,14 +89,24 @@ impl Format {
 
     /// Reads a request. `path` (with query) carries what Gemini keeps outside the body: model, method, `alt=sse`.
     pub fn view<'a>(self, body: &'a [u8], path: &'a str) -> Result<ChatView<'a>, WireError> {
-        if body.starts_with(b"\xef\xbb\xbf") {
+        let text = std::str::from_utf8(body).map_err(|_| WireError::Utf8)?;
+        self.view_recalling(text, path, &known::nothing)
+    }
+
+    /// The same; tools that are known are not read again. What is said of a request does not depend on it.
+    pub fn view_recalling<'a>(
+        self,
+        body: &'a str,
+        path: &'a str,
+        recall: &Recall<'_>,
+    ) -> Result<ChatView<'a>, WireError> {
+        if body.starts_with('\u{feff}') {
             return Err(WireError::Bom);
         }
-        let text = std::str::from_utf8(body).map_err(|_| WireError::Utf8)?;
         match self {
-            Self::OpenAi => openai::view::view(text),
-            Self::Gemini => gemini::view::view(text, path),
-            Self::Anthropic => anthropic::view::view(text),
+            Self::OpenAi => openai::view::read(body, recall),
+            Self::Gemini => gemini::view::read(body, path, recall),
+            Self::Anthropic => anthropic::view::read(body, recall),
         }
     }
 

@@ -15,7 +15,7 @@ pub enum Slot {
 }
 
 /// Tools declared in a message of their own (Kimi K3): a system message without content, at its place in the conversation.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Declaration {
     pub place: Place,
     /// Indices of `ChatView::tools`.
@@ -23,7 +23,7 @@ pub struct Declaration {
 }
 
 /// Where a declaration stands; messages by their index in `ChatView::messages`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Place {
     /// Right behind this message.
     Behind(usize),

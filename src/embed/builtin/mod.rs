@@ -156,7 +156,7 @@ fn sha256(file: &mut File) -> io::Result<String> {
             Err(error) => return Err(error),
         }
     }
-    Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex::encode(hasher.finalize()))
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 use crate::wire::WireError;
 use crate::wire::document::{List, Text, Top};
 use crate::wire::json::{self, Object};
+use crate::wire::known::Recall;
 use crate::wire::text;
 use crate::wire::view::{AnswerView, CallView, ChatView, Choice, Layout, MessageView, Role, Traits};
 
@@ -23,8 +24,8 @@ const READ: [&str; 8] =
 const BILLING: &str = "\"x-anthropic-billing-header";
 
 /// Reads a request.
-pub fn view(body: &str) -> Result<ChatView<'_>, WireError> {
-    let top: Top<'_> = serde_json::from_str(body).map_err(|_| WireError::Json)?;
+pub fn read<'a>(body: &'a str, recall: &Recall<'_>) -> Result<ChatView<'a>, WireError> {
+    let top = Top::read(body, recall).ok_or(WireError::Json)?;
     if let Some(key) = top.duplicate(&READ) {
         return Err(WireError::Duplicate(key));
     }
@@ -36,6 +37,7 @@ pub fn view(body: &str) -> Result<ChatView<'_>, WireError> {
             layout.tools = json::around(body, entries);
             tools::tools(entries, &mut traits)
         }
+        List::Known(known, at) => known.read(body, *at, &mut layout),
         List::Other => return Err(WireError::Shape("tools")),
     };
     let List::Items(entries) = &top.messages else { return Err(WireError::Shape("messages")) };
@@ -174,6 +176,12 @@ fn max_tokens(body: &str, top: &Top<'_>) -> Option<(Range<usize>, u64)> {
     }
     let raw = top.find("max_tokens")?;
     Some((json::span(body, raw.get()), raw.get().parse().ok()?))
+}
+
+/// Reads a request of which nothing is known.
+#[cfg(test)]
+pub fn view(body: &str) -> Result<ChatView<'_>, WireError> {
+    read(body, &crate::wire::known::nothing)
 }
 
 #[cfg(test)]

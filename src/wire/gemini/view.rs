@@ -5,12 +5,15 @@
 //! where a list is due; what it takes, this takes. Both spellings of one key are one key that stands twice.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
 use crate::wire::WireError;
+use crate::wire::document;
 use crate::wire::gemini::nest::{self, Entry, Item, List, listed};
 use crate::wire::json::{Object, is_null, span, string};
+use crate::wire::known::{Known, Recall};
 use crate::wire::verdict;
 use crate::wire::view::{
     AnswerView, CallView, ChatView, Choice, Group, Layout, MessageView, Role, ToolKind, ToolView, Traits,
@@ -20,8 +23,8 @@ use crate::wire::view::{
 ///
 /// # Errors
 /// The body is no JSON object, a key that is read stands twice, or a part is not of the format's shape.
-pub fn view<'a>(body: &'a str, path: &'a str) -> Result<ChatView<'a>, WireError> {
-    let object = Object::parse(body).ok_or(WireError::Json)?;
+pub fn read<'a>(body: &'a str, path: &'a str, recall: &Recall<'_>) -> Result<ChatView<'a>, WireError> {
+    let (object, known) = members(body, recall).ok_or(WireError::Json)?;
     let (model, method) = route(path);
     let mut layout = Layout::default();
     let mut traits =
@@ -29,9 +32,12 @@ pub fn view<'a>(body: &'a str, path: &'a str) -> Result<ChatView<'a>, WireError>
     if let Some(config) = one(&object, "generationConfig", "generation_config")? {
         generation(body, config, &mut traits, &mut layout)?;
     }
-    let tools = match one(&object, "tools", "tools")? {
-        Some(value) => tools(body, value, &mut layout)?,
-        None => Vec::new(),
+    let given = object.find("tools").is_some();
+    let tools = match (known.as_slice(), one(&object, "tools", "tools")?) {
+        ([], Some(value)) => tools(body, value, &mut layout)?,
+        ([], None) => Vec::new(),
+        ([(known, at)], _) if !given => known.read(body, *at, &mut layout),
+        _ => return Err(WireError::Duplicate("tools")),
     };
     let messages = match one(&object, "contents", "contents")? {
         Some(value) => {
@@ -57,6 +63,21 @@ pub fn view<'a>(body: &'a str, path: &'a str) -> Result<ChatView<'a>, WireError>
         traits,
         layout,
     })
+}
+
+/// The members of the document, and those values of `tools` that are known.
+type Members<'a> = (Object<'a>, Vec<(Arc<Known>, usize)>);
+
+fn members<'a>(body: &'a str, recall: &Recall<'_>) -> Option<Members<'a>> {
+    let (mut members, mut known) = (Vec::new(), Vec::new());
+    document::walk(body, |key, walk| {
+        match if key == "tools" { walk.recalled(recall) } else { None } {
+            Some(found) => known.push(found),
+            None => members.push((key, walk.value()?)),
+        }
+        Some(())
+    })?;
+    Some((Object(members), known))
 }
 
 /// Model and method of a path.
@@ -194,6 +215,12 @@ fn one<'a>(object: &Object<'a>, camel: &'static str, snake: &'static str) -> Res
 /// A count, also as the string that Google's reader takes for one.
 fn number(raw: &RawValue) -> Option<u64> {
     raw.get().trim_matches('"').parse().ok()
+}
+
+/// Reads a request of which nothing is known.
+#[cfg(test)]
+pub fn view<'a>(body: &'a str, path: &'a str) -> Result<ChatView<'a>, WireError> {
+    read(body, path, &crate::wire::known::nothing)
 }
 
 #[cfg(test)]

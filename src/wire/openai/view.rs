@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use crate::wire::WireError;
 use crate::wire::document::{List, Text, Top};
 use crate::wire::json::{self, Object};
+use crate::wire::known::Recall;
 use crate::wire::text;
 use crate::wire::verdict;
 use crate::wire::view::{
@@ -37,8 +38,8 @@ const READ: [&str; 13] = [
 ///
 /// The document is walked once, each tool and each message once more: a body of 70 KB is read in the time the network
 /// takes for a few packets.
-pub fn view(body: &str) -> Result<ChatView<'_>, WireError> {
-    let top: Top<'_> = serde_json::from_str(body).map_err(|_| WireError::Json)?;
+pub fn read<'a>(body: &'a str, recall: &Recall<'_>) -> Result<ChatView<'a>, WireError> {
+    let top = Top::read(body, recall).ok_or(WireError::Json)?;
     if let Some(key) = top.duplicate(&READ) {
         return Err(WireError::Duplicate(key));
     }
@@ -51,6 +52,7 @@ pub fn view(body: &str) -> Result<ChatView<'_>, WireError> {
             layout.tools = json::around(body, entries);
             entries.iter().map(|entry| tool(entry, &mut traits)).collect()
         }
+        List::Known(known, at) => known.read(body, *at, &mut layout),
         List::Other => return Err(WireError::Shape("tools")),
     };
     let List::Items(entries) = &top.messages else { return Err(WireError::Shape("messages")) };
@@ -264,6 +266,12 @@ fn max_tokens(body: &str, top: &Top<'_>) -> Option<(Range<usize>, u64)> {
         let raw = top.find(key)?;
         Some((json::span(body, raw.get()), raw.get().parse().ok()?))
     })
+}
+
+/// Reads a request of which nothing is known.
+#[cfg(test)]
+pub fn view(body: &str) -> Result<ChatView<'_>, WireError> {
+    read(body, &crate::wire::known::nothing)
 }
 
 #[cfg(test)]

@@ -1,6 +1,10 @@
 //! What holds for the request of any format that can be read at all.
 
+use std::sync::Arc;
+
 use crate::wire::Format;
+use crate::wire::json::Object;
+use crate::wire::known::Known;
 use crate::wire::request::{Answer, Exchange, FindTools, Restored, Rewrite, Slot};
 use crate::wire::view::{ChatView, Role};
 
@@ -8,6 +12,15 @@ use crate::wire::view::{ChatView, Role};
 pub fn target(format: Format, path: &str, said: &str, bytes: &[u8]) -> bool {
     let Ok(view) = format.view(bytes, path) else { return false };
     let body = std::str::from_utf8(bytes).expect("a view is of text");
+    assert!(Object::parse(body).is_some(), "no document: {body}");
+
+    // Tools that are known are what they are when they are read.
+    if let Some(known) = Known::of(body, &view).map(Arc::new) {
+        let recall = |text: &str| known.begins(text).then(|| known.clone());
+        let again = format.view_recalling(body, path, &recall).unwrap_or_else(|error| panic!("{error}: {body}"));
+        assert_eq!(format!("{view:?}"), format!("{again:?}"), "{body}");
+    }
+
     let all: Vec<Slot> = (0..view.tools.len()).map(Slot::Roster).collect();
     let find_tools = FindTools { name: "find_tools".into(), description: "\"more\"".into() };
     let with_search: Vec<Slot> = all.iter().copied().chain([Slot::FindTools]).collect();
