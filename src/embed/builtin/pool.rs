@@ -42,11 +42,12 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Starts the threads. They end when the pool is dropped.
+    /// Starts the threads. They end when the pool is dropped. `builtin`: the model, or a share of it.
     ///
     /// # Errors
     /// The system refused a thread.
-    pub fn start(builtin: Builtin, settings: Settings) -> std::io::Result<Self> {
+    pub fn start(builtin: impl Into<Arc<Builtin>>, settings: Settings) -> std::io::Result<Self> {
+        let builtin = builtin.into();
         let (model, dimensions) = (builtin.model().to_owned(), builtin.dimensions());
         let engine = move |text: &str, scratch: &mut Scratch| {
             builtin.embed_with(text, scratch).map_err(|error| EmbedError::Failed(error.to_string()))
