@@ -88,10 +88,7 @@ impl Prepared {
                 Some(head) => self.space.index.rank(&question.clone().bent(head, &own), &own),
                 None => self.space.index.rank(question, &own),
             };
-            // As it is served: a tool that the message names is selected in any case.
-            let named = self.space.index.named(question);
-            let named = scored.iter().take_while(|scored| named.binary_search(&scored.tool).is_ok()).count();
-            let taken = k.of(scored.iter().map(|scored| scored.score)).max(named);
+            let taken = k.taken(&scored, &self.space.index.named(question)).count;
             let order: Vec<usize> = scored.into_iter().map(|scored| scored.tool).collect();
             let place = |name: &String| {
                 let document = *names.get(name.as_str())?;

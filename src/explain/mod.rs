@@ -141,7 +141,7 @@ pub async fn run(options: &Options, embeddings: &Embeddings) -> Result<Explanati
     Ok(Explanation {
         model: space.model.to_string(),
         head: head.as_ref().map(|head| head.id().to_owned()),
-        k: k.of(ranked.iter().map(|scored| scored.score)),
+        k: k.taken(&ranked, &index.named(&question)).count,
         message: message.to_owned(),
         without_negated: (left != message).then(|| left.into_owned()),
         contentless: question.contentless(&vectors, &space.bank),

@@ -311,13 +311,13 @@ impl Chooser {
             Some(head) => question.bent(head, &vectors),
             None => question,
         };
-        let scored: Vec<(usize, f32)> = space
-            .index
-            .rank_with(&question, &vectors, &priors)
-            .into_iter()
-            .filter_map(|scored| Some((roster.tool_of(scored.tool)?, scored.score)))
-            .filter(|(tool, _)| roster.is_connected(*tool, asked.connected.as_ref()))
-            .collect();
+        let mut ranked = space.index.rank_with(&question, &vectors, &priors);
+        ranked.retain(|scored| {
+            roster.tool_of(scored.tool).is_some_and(|tool| roster.is_connected(tool, asked.connected.as_ref()))
+        });
+        let taken = route.policy.max_retrieved_tools.taken(&ranked, &space.index.named(&question));
+        let scored: Vec<(usize, f32)> =
+            ranked.iter().filter_map(|scored| Some((roster.tool_of(scored.tool)?, scored.score))).collect();
         times.embed += ranking - embedding;
         times.rank += ranking.elapsed();
         times.vectors.clone_from(&vectors);
@@ -325,11 +325,9 @@ impl Chooser {
         times.model = Some(space.model.clone());
         times.selection =
             scored.iter().take(SHOWN).map(|(tool, score)| (roster.name(*tool).to_owned(), *score)).collect();
-        let named = space.index.named(&question);
-        let named = scored.iter().take_while(|(tool, _)| is_named(roster, &named, *tool)).count();
-        let count = route.policy.max_retrieved_tools.of(scored.iter().map(|(_, score)| *score)).max(named);
+        let named = taken.named;
         let contentless = named == 0 && question.contentless(&vectors, &space.bank);
-        let best = scored.into_iter().take(count).map(|(tool, _)| tool).collect();
+        let best = scored.into_iter().take(taken.count).map(|(tool, _)| tool).collect();
         let head = head.map(|head| head.id().into());
         Ok(Selection { best, named, contentless, model: Some(space.model), head })
     }
@@ -367,11 +365,6 @@ fn turn_key(route: &Route, roster: &Roster, dialogue: &[Utterance], asked: &Aske
         put(utterance.reply_before.as_bytes());
     }
     history::turn_key(&words)
-}
-
-/// Is the tool's document among these, which are in order?
-fn is_named(roster: &Roster, named: &[usize], tool: usize) -> bool {
-    roster.document_of(tool).is_some_and(|document| named.binary_search(&document).is_ok())
 }
 
 /// Names that this one request wants bound.

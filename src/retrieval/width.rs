@@ -1,4 +1,4 @@
-//! How many of a ranking are selected. NOT the ranking.
+//! How many of a ranking are selected: the one rule, for what is served and for what measures it. NOT the ranking.
 //!
 //! A fixed number takes as many where one tool stands out as where twenty are level. `auto` keeps what stands within
 //! [`WITHIN`] units of the best, so it spends tools where the ranker is unsure.
@@ -7,6 +7,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
+
+use super::index::Scored;
 
 /// How many tools are selected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -34,8 +36,15 @@ impl Width {
         }
     }
 
+    /// What is selected of a ranking: as many as the width says, and every tool that the message names, for those stand
+    /// first. `named`: of [`super::index::Index::named`], documents in order.
+    pub fn taken(self, ranked: &[Scored], named: &[usize]) -> Taken {
+        let named = ranked.iter().take_while(|scored| named.binary_search(&scored.tool).is_ok()).count();
+        Taken { count: self.of(ranked.iter().map(|scored| scored.score)).max(named), named }
+    }
+
     /// How many of these are selected. `scores`: best first, in units of the roster's spread.
-    pub fn of(self, scores: impl Iterator<Item = f32>) -> usize {
+    fn of(self, scores: impl Iterator<Item = f32>) -> usize {
         match self {
             Self::Fixed(count) => count,
             Self::Auto => {
@@ -45,6 +54,14 @@ impl Width {
             }
         }
     }
+}
+
+/// How much of a ranking is selected, from its front.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Taken {
+    pub count: usize,
+    /// Of them because the message names them.
+    pub named: usize,
 }
 
 /// Twelve, the seed's figure for gemini-embedding-001.
@@ -117,6 +134,16 @@ mod tests {
     fn a_fixed_number_is_that_number() {
         assert_eq!(Width::Fixed(12).of([1.0].into_iter()), 12);
         assert_eq!(Width::Fixed(12).most(), 12);
+    }
+
+    #[test]
+    fn what_the_message_names_is_taken_in_any_case() {
+        let ranked: Vec<Scored> = [4, 2, 0, 1, 3].map(|tool| Scored { tool, score: 1.0 }).into();
+        let taken = |named: &[usize]| Width::Fixed(2).taken(&ranked, named);
+        assert_eq!(taken(&[]), Taken { count: 2, named: 0 });
+        assert_eq!(taken(&[4]), Taken { count: 2, named: 1 });
+        assert_eq!(taken(&[0, 2, 4]), Taken { count: 3, named: 3 });
+        assert_eq!(taken(&[4, 9]), Taken { count: 2, named: 1 }, "one that is not in the ranking");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::examples::{Example, Taught};
 use crate::eval::figures::{Interval, interval};
 use crate::retrieval::head::Head;
+use crate::retrieval::question::Question;
 use crate::retrieval::width::Width;
 
 /// Where completeness is read, besides as many as are selected.
@@ -42,11 +43,11 @@ pub type ByLang = BTreeMap<String, Vec<Hits>>;
 pub fn hits(taught: &Taught, head: &Head, k: Width, wanted: &dyn Fn(&Example) -> bool, out: &mut ByLang) {
     for example in taught.examples.iter().filter(|example| wanted(example)) {
         let index = &taught.space.index;
-        let worst = |question| {
+        let worst = |question: &Question| {
             let ranked = index.rank(question, &example.vectors);
             let places = ranked.iter().enumerate().filter(|(_, scored)| example.needed.contains(&scored.tool));
             let worst = places.map(|(at, _)| at + 1).max().unwrap_or(usize::MAX);
-            within(worst, k.of(ranked.iter().map(|scored| scored.score)))
+            within(worst, k.taken(&ranked, &index.named(question)).count)
         };
         let before = worst(&example.question);
         let after = worst(&example.question.clone().bent(head, &example.vectors));
@@ -91,4 +92,35 @@ impl Judged {
 fn within(place: usize, k: usize) -> [f64; 3] {
     let [one, five] = SHALLOW;
     [one, five, k].map(|depth| f64::from(u8::from(place <= depth)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::embed::Space;
+    use crate::retrieval::document::Document;
+    use crate::retrieval::index::Index;
+    use crate::tune::log::Heard;
+
+    #[test]
+    fn as_many_are_selected_as_are_served() {
+        let tool = |name: &str| Document { name: name.into(), ..Document::default() };
+        let documents: Vec<Document> = ["book_room", "pay_invoice", "play_song"].map(tool).into();
+        let matrix = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]].concat();
+        let index = Arc::new(Index::build(documents, matrix, &[]).expect("an index"));
+        let space = Space { index, bank: Arc::default(), model: "m".into() };
+        let text = "run book_room, then pay_invoice";
+        let called = ["book_room", "pay_invoice"].map(str::to_owned).into();
+        let heard = Heard { text: Some(text.into()), called, ..Heard::default() };
+        let vectors = HashMap::from([(text.to_owned(), Arc::from([0.0, 0.0, 1.0]))]);
+        let taught = Taught::of_log("log", &space, &[heard], &vectors);
+        let head = Head::new("m", vec![0.0; 3], &[0.0; 9]).expect("a head");
+        let mut out = ByLang::new();
+        hits(&taught, &head, Width::Fixed(1), &|_| true, &mut out);
+        let all = out.into_values().flatten().next().expect("one message");
+        assert_eq!([all.before[2], all.after[2]], [1.0, 1.0], "one is asked for, two are named");
+    }
 }
