@@ -1,23 +1,15 @@
 //! Every series: name, help, labels and buckets side by side, and `record(&Outcome)`. NOT a counter named elsewhere. Labels
 //! are enums or configured names; `model` and `tool` come from outside and are bounded to their first 100 values.
 
-use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
+mod names;
+mod series;
 
-use prometheus::{
-    CounterVec, GaugeVec, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGaugeVec, Opts, Registry,
-    core::Collector,
-};
+use prometheus::{CounterVec, GaugeVec, HistogramVec, IntCounter, IntCounterVec, IntGaugeVec, Opts, Registry};
 
+use self::names::{Names, OTHER};
+use self::series::{counter, gauge, histogram, register};
 use crate::cost::correction::Correction;
 use crate::outcome::{Action, Outcome, Verdict};
-
-/// Distinct values of a label that comes from outside, before `other`.
-const VALUES: usize = 100;
-/// What the others are called.
-const OTHER: &str = "other";
-/// A label value is cut here: names may be hostile.
-const VALUE_BYTES: usize = 128;
 
 /// Every series of the admin port.
 #[derive(Debug)]
@@ -46,10 +38,34 @@ pub struct Metrics {
     store_errors: IntCounterVec,
     upstream_responses: IntCounterVec,
     lost_records: IntCounter,
+    file_broken: IntGaugeVec,
     token_factor: GaugeVec,
     token_factor_error: GaugeVec,
-    models: Mutex<HashSet<String>>,
-    tools: Mutex<HashSet<String>>,
+    models: Names,
+    tools: Names,
+}
+
+/// What is kept where it is made, as it stands.
+#[derive(Debug, Default)]
+pub struct Kept {
+    /// Vectors by result.
+    pub vectors: Vec<(&'static str, u64)>,
+    /// Failed operations of the store.
+    pub store: Vec<(&'static str, u64)>,
+    /// Decision records that were lost.
+    pub lost: u64,
+    pub files: Vec<File>,
+}
+
+/// A configured file that is read again when it changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct File {
+    /// `catalog`, `head`.
+    pub kind: &'static str,
+    /// Of the catalog, of the upstream.
+    pub name: String,
+    /// It is gone or was not what it should be at the last look: the version before is used on.
+    pub broken: bool,
 }
 
 impl Metrics {
@@ -202,6 +218,16 @@ impl Metrics {
                 &registry,
                 IntCounter::new("packlight_lost_records_total", "Decision records that the disk did not take.")?,
             )?,
+            file_broken: register(
+                &registry,
+                IntGaugeVec::new(
+                    Opts::new(
+                        "packlight_file_broken",
+                        "1 while a catalog or head cannot be read, or is gone, and its version before is used on; else 0.",
+                    ),
+                    &["kind", "name"],
+                )?,
+            )?,
             token_factor: gauge(
                 &registry,
                 "packlight_token_factor",
@@ -214,8 +240,8 @@ impl Metrics {
                 "Error of an estimate times packlight_token_factor: root mean square, as a part of the mean prompt.",
                 &["model"],
             )?,
-            models: Mutex::default(),
-            tools: Mutex::default(),
+            models: Names::default(),
+            tools: Names::default(),
             registry,
         })
     }
@@ -223,7 +249,7 @@ impl Metrics {
     /// Counts one request.
     pub fn record(&self, outcome: &Outcome) {
         let upstream = outcome.upstream.as_str();
-        let model = bounded(&self.models, &outcome.model);
+        let model = self.models.bounded(&outcome.model);
         let (action, arm) = (outcome.action.label(), outcome.arm());
         self.requests.with_label_values(&[upstream, outcome.wire, action, outcome.reason]).inc();
         if outcome.roster > 0 {
@@ -258,7 +284,7 @@ impl Metrics {
         for call in &outcome.called {
             self.called_tools.with_label_values(&[arm, call.verdict.label()]).inc();
             if call.verdict == Verdict::Withheld || outcome.action == Action::Shadow {
-                let tool = bounded(&self.tools, &call.name);
+                let tool = self.tools.bounded(&call.name);
                 if call.verdict == Verdict::Withheld {
                     self.missed_tools.with_label_values(&[tool.as_str()]).inc();
                 }
@@ -285,7 +311,7 @@ impl Metrics {
         if !outcome.chose() {
             return;
         }
-        let (upstream, model) = (outcome.upstream.as_str(), bounded(&self.models, &outcome.model));
+        let (upstream, model) = (outcome.upstream.as_str(), self.models.bounded(&outcome.model));
         let saved = if outcome.action == Action::Narrowed {
             self.tool_tokens.with_label_values(&[upstream, &model, "roster"]).inc_by(outcome.roster_tokens);
             self.tool_tokens.with_label_values(&[upstream, &model, "bound"]).inc_by(outcome.bound_tokens);
@@ -301,7 +327,7 @@ impl Metrics {
 
     /// What is known by now of the tokens of a model.
     pub fn corrected(&self, model: &str, correction: &Correction) {
-        let model = bounded(&self.models, model);
+        let model = self.models.bounded(model);
         // Models that are counted as one have no factor in common.
         if model != OTHER {
             self.token_factor.with_label_values(&[model.as_str()]).set(correction.factor);
@@ -309,14 +335,17 @@ impl Metrics {
         }
     }
 
-    /// The series as they stand. `vectors`, `store` and `lost` (decision records): totals that are kept where they are made.
-    pub fn registry(&self, vectors: &[(&'static str, u64)], store: &[(&'static str, u64)], lost: u64) -> &Registry {
-        self.lost_records.inc_by(lost.saturating_sub(self.lost_records.get()));
-        for (result, total) in vectors {
+    /// The series as they stand.
+    pub fn registry(&self, kept: &Kept) -> &Registry {
+        self.lost_records.inc_by(kept.lost.saturating_sub(self.lost_records.get()));
+        for (result, total) in &kept.vectors {
             raise(&self.vectors, result, *total);
         }
-        for (op, total) in store {
+        for (op, total) in &kept.store {
             raise(&self.store_errors, op, *total);
+        }
+        for File { kind, name, broken } in &kept.files {
+            self.file_broken.with_label_values(&[kind, name.as_str()]).set(i64::from(*broken));
         }
         &self.registry
     }
@@ -326,47 +355,6 @@ impl Metrics {
 fn raise(counter: &IntCounterVec, label: &str, total: u64) {
     let counter = counter.with_label_values(&[label]);
     counter.inc_by(total.saturating_sub(counter.get()));
-}
-
-/// `value`, or `other` once there are too many.
-fn bounded(seen: &Mutex<HashSet<String>>, value: &str) -> String {
-    let mut end = value.len().min(VALUE_BYTES);
-    while !value.is_char_boundary(end) {
-        end -= 1;
-    }
-    let value = value.get(..end).unwrap_or_default();
-    let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-    if !seen.contains(value) {
-        if seen.len() >= VALUES {
-            return OTHER.to_owned();
-        }
-        seen.insert(value.to_owned());
-    }
-    value.to_owned()
-}
-
-fn counter(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> Result<IntCounterVec, prometheus::Error> {
-    register(registry, IntCounterVec::new(Opts::new(name, help), labels)?)
-}
-
-/// A total that can fall, or a figure that is learnt.
-fn gauge(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> Result<GaugeVec, prometheus::Error> {
-    register(registry, GaugeVec::new(Opts::new(name, help), labels)?)
-}
-
-fn histogram(
-    registry: &Registry,
-    name: &str,
-    help: &str,
-    labels: &[&str],
-    buckets: Vec<f64>,
-) -> Result<HistogramVec, prometheus::Error> {
-    register(registry, HistogramVec::new(HistogramOpts::new(name, help).buckets(buckets), labels)?)
-}
-
-fn register<C: Collector + Clone + 'static>(registry: &Registry, series: C) -> Result<C, prometheus::Error> {
-    registry.register(Box::new(series.clone()))?;
-    Ok(series)
 }
 
 #[cfg(test)]
@@ -390,7 +378,7 @@ mod tests {
                 ..Outcome::default()
             });
         }
-        let families = metrics.registry(&[("hit", 3)], &[], 0).gather();
+        let families = metrics.registry(&Kept { vectors: vec![("hit", 3)], ..Kept::default() }).gather();
         let text = prometheus::TextEncoder::new().encode_to_string(&families).expect("text");
         assert!(text.contains("packlight_missed_tools_total{tool=\"other\"} 150"));
         assert_eq!(text.lines().filter(|line| line.starts_with("packlight_missed_tools_total{")).count(), 101);

@@ -360,7 +360,9 @@ fn a_changed_file_is_used_and_a_broken_one_leaves_what_there_was() {
     let resume = [("x-packlight-resume", "true")];
     let mut body = asks(RAIN)[1].1.clone();
     let names = || sent(&provider, &sidecar, GEMINI, &resume, &asks(RAIN)[1].1.to_string()).1.tools();
-    assert_eq!(names().len(), 30);
+    let broken = || sidecar.metrics().value("packlight_file_broken", &[("kind", "catalog"), ("name", "crm")]);
+    assert_eq!((names().len(), broken()), (30, 0.0));
+    assert!(sidecar.metrics().0.contains("packlight_file_broken{"), "it is told that all is well");
     let mut other = list(&tools(30));
     other.retain(|tool| tool["function"]["name"] != "order_pizza");
     other.push(roster::function("brew_tea", "Brews a pot of tea"));
@@ -386,9 +388,13 @@ fn a_changed_file_is_used_and_a_broken_one_leaves_what_there_was() {
     file.write("[{\"function\":{}}]");
     eventually("a warning", || sidecar.log().contains("the version before is used on").then_some(()));
     assert!(sidecar.log().contains("tool 1 has no name"));
-    assert!(names().contains(&"brew_tea".to_owned()));
+    assert_eq!((names().contains(&"brew_tea".to_owned()), broken()), (true, 1.0));
     file.write(&tools(25).to_string());
     eventually("a version that is whole again", || (names().len() == 25).then_some(()));
+    assert_eq!(broken(), 0.0);
+    std::fs::remove_file(file.path()).expect("gone");
+    eventually("a file that is gone", || (broken() == 1.0).then_some(()));
+    assert_eq!(names().len(), 25);
 }
 
 #[test]

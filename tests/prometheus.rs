@@ -47,7 +47,9 @@ fn the_rules_hold_their_own_tests() {
 
 #[test]
 fn every_expression_finds_its_data_and_every_series_is_shown() {
-    let (provider, sidecar) = start();
+    let catalog = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(catalog.path(), r#"[{"name":"ring"}]"#).expect("written");
+    let (provider, sidecar) = start(catalog.path());
     let prometheus = Prometheus::start(sidecar.admin);
     let expressions = expressions();
     let start = Instant::now();
@@ -116,8 +118,8 @@ fn expressions() -> Vec<(String, String)> {
     expressions
 }
 
-/// Two upstreams: one narrowed, one held out. The store is a Redis that is not there.
-fn start() -> (Provider, Sidecar) {
+/// Two upstreams: one narrowed, one held out; a catalog. The store is a Redis that is not there.
+fn start(catalog: &Path) -> (Provider, Sidecar) {
     let provider = Provider::new().answer(model).start();
     let url = provider.url();
     let sidecar = Sidecar::over(&provider)
@@ -126,6 +128,7 @@ fn start() -> (Provider, Sidecar) {
         .set("narrow.binding", "\"append\"")
         .set("store.kind", "\"redis\"")
         .set("store.url", "\"redis://127.0.0.1:1\"")
+        .set("catalogs.crm.tools", &format!("{catalog:?}"))
         .upstream("held", &url)
         .tail("narrow = { percent = 0 }\n[prices.\"*\"]\ninput = 3.0\ncached_input = 0.3\noutput = 15.0\n")
         .away()

@@ -25,7 +25,7 @@ use crate::cost::policy::Traffic;
 use crate::cost::prices::{Billed, Prices};
 use crate::decision::Decision;
 use crate::embed::{Embeddings, Readiness};
-use crate::metrics::Metrics;
+use crate::metrics::{File, Kept, Metrics};
 use crate::outcome::Outcome;
 use crate::page::today::Day;
 use crate::store::{BadUrl, Memory, Redis, Store};
@@ -133,9 +133,16 @@ impl App {
 
 impl Status for App {
     fn registry(&self) -> &Registry {
-        let errors = self.store.errors().into_iter().map(|(op, count)| (op.label(), count));
-        let lost = self.ledger.lost();
-        self.metrics.registry(&self.chooser.embeddings().counts(), &errors.collect::<Vec<_>>(), lost)
+        let heads = self.routes.iter().filter_map(|route| {
+            let broken = route.learnt.as_ref()?.broken();
+            Some(File { kind: "head", name: route.upstream.name.clone(), broken })
+        });
+        self.metrics.registry(&Kept {
+            vectors: self.chooser.embeddings().counts().to_vec(),
+            store: self.store.errors().into_iter().map(|(op, count)| (op.label(), count)).collect(),
+            lost: self.ledger.lost(),
+            files: self.catalogs.files().chain(heads).collect(),
+        })
     }
 
     fn readiness(&self) -> Readiness {

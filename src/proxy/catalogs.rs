@@ -9,6 +9,7 @@ use super::look::{self, Look, Seen};
 use super::respond::Trouble;
 use super::shutdown::Shutdown;
 use crate::config::catalogs::ToolFile;
+use crate::metrics::File;
 use crate::wire::listing::Listing;
 
 /// The request header that names one.
@@ -45,6 +46,15 @@ impl Catalogs {
         self.0.iter().for_each(|catalog| look::keep_looking(catalog, shutdown));
     }
 
+    /// Their files as they were at the last look.
+    pub fn files(&self) -> impl Iterator<Item = File> {
+        self.0.iter().map(|catalog| File {
+            kind: "catalog",
+            name: catalog.file.name.clone(),
+            broken: catalog.now().seen.broken(),
+        })
+    }
+
     /// The catalog that a request refers to; `None`: it refers to none.
     pub fn asked(&self, headers: &HeaderMap) -> Result<Option<Arc<Listing>>, Trouble> {
         let mut values = headers.get_all(HEADER).iter();
@@ -77,7 +87,9 @@ impl Look for Shelved {
             return;
         }
         let before = self.listing();
-        match ToolFile::read(&self.file.name, &self.file.path) {
+        let read = ToolFile::read(&self.file.name, &self.file.path);
+        self.now().seen.read(read.is_ok());
+        match read {
             Ok(read) if read.listing.digest() == before.digest() => {}
             Ok(read) => {
                 read.listing.warm_like(&before);
@@ -139,15 +151,21 @@ mod tests {
         let catalogs = Catalogs::new(&[ToolFile::read("crm", path.path()).expect("a catalog")]);
         let look = || {
             catalogs.0.iter().for_each(|catalog| catalog.look());
-            asked(&catalogs, &["crm"])
+            let broken = catalogs.files().any(|file| file.broken);
+            (asked(&catalogs, &["crm"]), broken)
         };
         write(&file(&["a", "b"]));
-        assert_eq!(look(), Ok(Some(2)));
+        assert_eq!(look(), (Ok(Some(2)), false));
         for broken in ["", "[{}]", "[", "[{\"name\":\"a\"},{\"name\":\"a\"}]"] {
             write(broken);
-            assert_eq!(look(), Ok(Some(2)), "{broken}");
+            assert_eq!(look(), (Ok(Some(2)), true), "{broken}");
+            assert_eq!(look(), (Ok(Some(2)), true), "it stays broken: {broken}");
         }
+        write(&file(&["a", "b"]));
+        assert_eq!(look(), (Ok(Some(2)), false), "as it was before");
         std::fs::remove_file(path.path()).expect("gone");
-        assert_eq!(look(), Ok(Some(2)));
+        assert_eq!(look(), (Ok(Some(2)), true));
+        write(&file(&["a"]));
+        assert_eq!(look(), (Ok(Some(1)), false));
     }
 }

@@ -53,6 +53,11 @@ impl Learnt {
         }
     }
 
+    /// Was its file gone or no head at the last look?
+    pub fn broken(&self) -> bool {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner).seen.broken()
+    }
+
     /// Looks at the file until shutdown.
     pub fn watch(self: &Arc<Self>, shutdown: &Shutdown) {
         look::keep_looking(self, shutdown);
@@ -69,9 +74,11 @@ impl Look for Learnt {
         if !changed {
             return;
         }
-        match HeadFile::read(&self.path) {
+        let read = HeadFile::read(&self.path);
+        let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
+        now.seen.read(read.is_ok());
+        match read {
             Ok(read) => {
-                let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
                 if read.head.id() != now.head.id() {
                     tracing::info!(path = %self.path.display(), head = read.head.id(), "another head is used");
                     (now.head, now.told) = (read.head, None);
@@ -101,10 +108,13 @@ mod tests {
         std::fs::write(file.path(), head(2.0).to_bytes()).expect("written");
         learnt.look();
         assert_eq!(id(), head(2.0).id());
+        assert!(!learnt.broken());
         std::fs::write(file.path(), "rubbish").expect("written");
         learnt.look();
+        assert!(learnt.broken());
         std::fs::remove_file(file.path()).expect("gone");
         learnt.look();
+        assert!(learnt.broken());
         assert_eq!(id(), head(2.0).id());
     }
 }

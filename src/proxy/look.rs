@@ -16,16 +16,39 @@ pub trait Look: Send + Sync + 'static {
     fn look(&self);
 }
 
-/// When a file was written and how long it was, at the last look.
+/// What a file was at the last look.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub struct Seen(Option<(SystemTime, u64)>);
+pub struct Seen {
+    /// When it was written and how long it was.
+    version: Option<(SystemTime, u64)>,
+    gone: bool,
+    refused: bool,
+}
 
 impl Seen {
     /// Is it another one than at the last look? A file that is gone is not.
     pub fn changed(&mut self, path: &Path) -> bool {
         let file = std::fs::metadata(path).and_then(|file| Ok((file.modified()?, file.len())));
-        let Ok(now) = file else { return false };
-        self.0.replace(now) != Some(now)
+        let was_gone = std::mem::replace(&mut self.gone, file.is_err());
+        match file {
+            Ok(now) => self.version.replace(now) != Some(now),
+            Err(error) => {
+                if !was_gone {
+                    tracing::warn!(path = %path.display(), %error, "a file is gone: what was read of it is used on");
+                }
+                false
+            }
+        }
+    }
+
+    /// Notes whether a changed file was what it should be.
+    pub fn read(&mut self, well: bool) {
+        self.refused = !well;
+    }
+
+    /// Is it gone, or not what it should be?
+    pub fn broken(&self) -> bool {
+        self.gone || self.refused
     }
 }
 

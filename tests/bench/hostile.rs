@@ -25,7 +25,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use packlight::cost::prices::Prices;
-use packlight::metrics::Metrics;
+use packlight::metrics::{Kept, Metrics};
 use packlight::outcome::{Action, Outcome, Verdict};
 use packlight::proxy::journal::Journal;
 use packlight::proxy::ledger::{Ledger, Measure};
@@ -75,7 +75,8 @@ fn in_process(requests: usize) -> bool {
     while ledger.waiting() > 0 {
         std::thread::sleep(Duration::from_millis(1));
     }
-    let series = metrics.registry(&[], &[], 0).gather().iter().map(|family| family.get_metric().len()).sum::<usize>();
+    let series =
+        metrics.registry(&Kept::default()).gather().iter().map(|family| family.get_metric().len()).sum::<usize>();
     println!("{series} series, {} records lost", ledger.lost());
     verdict("in process", requests, begun, warm, resident_mb(std::process::id()))
 }
