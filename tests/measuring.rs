@@ -202,7 +202,12 @@ fn a_roster_is_told_what_is_wrong_with_it() {
         .map(|finding| (finding["tool"].as_str().unwrap_or_default(), finding["kind"].as_str().unwrap_or_default()))
         .collect();
     assert!(kinds.contains(&("thin", "thin")), "{kinds:?}");
-    let ran = bench.run(&["lint", "--config", "config.toml", "--catalog", "catalog.json", "--cases", "cases.jsonl"]);
+    let asked = ["lint", "--config", "config.toml", "--catalog", "catalog.json", "--cases", "cases.jsonl"];
+    for finding in bench.json(&[&asked[..], &["--json"]].concat(), 1).as_array().expect("findings") {
+        let said = |key: &str| finding[key].as_str().is_some_and(|text| text.len() > 5);
+        assert!(said("why") && said("suggestion") && finding["evidence"].is_array(), "{finding}");
+    }
+    let ran = bench.run(&asked);
     assert!(ran.code == 1 && ran.out.contains("in the words people type"), "{}", ran.out);
     let ran = bench.run(&["lint", "--config", "config.toml", "--catalog", "catalog.json", "--ignore", "thin"]);
     assert_eq!((ran.code, ran.out.as_str()), (0, "Nothing found.\n"));
@@ -226,6 +231,15 @@ fn a_message_is_told_why_it_gets_its_tools() {
             ["name", "description", "parameters"].iter().filter_map(|n| tool["by_text"][n].as_f64()).sum();
         assert!((by_text - part("dense")).abs() < 0.05, "{tool}");
     }
+    // What is named is selected in any case, and every command says so.
+    let named = "run book_room and then pay_invoice";
+    let explained = bench.json(&[&explain[..], &["--json", "--k", "1", named]].concat(), 0);
+    assert_eq!(explained["k"], 2, "{explained}");
+    let both = json!({"id": "named", "lang": "en", "query": named, "expect": ["book_room", "pay_invoice"]});
+    bench.write("named.jsonl", &format!("{both}\n"));
+    let eval = ["eval", "--config", "config.toml", "--catalog", "catalog.json", "--cases", "named.jsonl", "--k", "1"];
+    let report = bench.json(&[&eval[..], &["--json", "--allow-gaps"]].concat(), 0);
+    assert_eq!(report["report"]["sets"][0]["languages"][0]["figures"]["selected"]["share"], 1.0, "{report}");
     let messages = json!([
         {"role": "user", "content": "start some music of that artist"},
         {"role": "assistant", "content": "On the speakers?"},

@@ -13,7 +13,9 @@ pub struct Thin {
 }
 
 /// A description of fewer words cannot tell its tool from its siblings: on rosters of such descriptions every ranking
-/// measured loses 10 to 20 points.
+/// measured loses 10 to 20 points. Of 3,304 English ones (14 public servers and the public evaluation sets) 82 are shorter,
+/// and all of these say their name again ("Close the page", "Create a new gist"); of the 39 of five words one in three
+/// says more ("Adds time to a timer").
 const LEAST_WORDS: usize = 5;
 
 /// A description that says too little, and why.

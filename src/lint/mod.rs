@@ -2,6 +2,7 @@
 //! each costs, `eval` says.
 
 mod confused;
+mod parameters;
 mod prose;
 
 use std::collections::BTreeMap;
@@ -104,7 +105,7 @@ fn of_roster(set: &Prepared) -> Vec<Finding> {
             findings.push(finding(Kind::Formal, why, words, format!("write as one would ask for it: {ADVICE}")));
         }
     }
-    findings.extend(prose::buried(documents));
+    findings.extend(parameters::buried(documents));
     findings.extend(confused::duplicates(documents, &set.space.index));
     findings
 }
@@ -112,7 +113,7 @@ fn of_roster(set: &Prepared) -> Vec<Finding> {
 /// What requests show.
 fn of_requests(measured: &Measured, documents: &[crate::retrieval::document::Document]) -> Vec<Finding> {
     let mut findings = confused::drawing(measured, documents);
-    findings.extend(prose::known_by_parameters(measured, documents));
+    findings.extend(parameters::known_by_parameters(measured, documents));
     findings
 }
 
