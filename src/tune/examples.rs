@@ -98,10 +98,16 @@ impl Taught {
     /// A fifth of the messages, of each tool: what is asked anew of tools that are known.
     pub fn held_messages(&self) -> HashSet<u64> {
         let mut of_tool: BTreeMap<usize, Vec<u64>> = BTreeMap::new();
+        let mut counts: HashMap<usize, usize> = HashMap::new();
+        for tool in self.examples.iter().flat_map(|example| &example.needed) {
+            *counts.entry(*tool).or_default() += 1;
+        }
         let mut seen = HashSet::new();
         for example in &self.examples {
+            // Of its tools the one that fewest messages need.
+            let rarest = example.needed.iter().min_by_key(|tool| counts.get(tool)).copied().unwrap_or_default();
             if seen.insert(example.message) {
-                of_tool.entry(self.rarest(example)).or_default().push(example.message);
+                of_tool.entry(rarest).or_default().push(example.message);
             }
         }
         let mut held = HashSet::new();
@@ -128,15 +134,6 @@ impl Taught {
         let hash = |tool: &usize| documents.get(*tool).map_or(0, |document| xxh3_64(document.name.as_bytes()));
         tools.sort_by_key(hash);
         tools.into_iter().skip(HELD_OUT - 1).step_by(HELD_OUT).collect()
-    }
-
-    /// Of a message's tools the one that fewest messages need.
-    fn rarest(&self, example: &Example) -> usize {
-        let count = |tool: &usize| self.examples.iter().filter(|other| other.needed.contains(tool)).count();
-        match example.needed.as_slice() {
-            [only] => *only,
-            many => many.iter().min_by_key(|tool| count(tool)).copied().unwrap_or_default(),
-        }
     }
 }
 

@@ -11,6 +11,11 @@ const HALVINGS: usize = 12;
 /// The gradient is this much smaller than at the start: done.
 const FLAT: f64 = 1e-5;
 
+/// A step that brings a smaller share of the value is the last. On metatool, ha-intents and xsid-valid that is the seventh
+/// to tenth, and ten more change no figure of the messages held out: all needed tools within the top 12 in 88.55, 97.07
+/// and 99.57 % either way.
+const LITTLE: f64 = 1e-4;
+
 /// From `start`, in at most `steps` steps. `value(x, gradient)` writes the gradient and returns the value. `told`: called
 /// after each step.
 pub fn minimise(
@@ -65,8 +70,12 @@ pub fn minimise(
         }
         std::mem::swap(&mut here, &mut there);
         std::mem::swap(&mut gradient, &mut next_gradient);
+        let brought = height - reached;
         height = reached;
         told(step);
+        if brought < LITTLE * height.abs() {
+            break;
+        }
     }
     here
 }
