@@ -91,7 +91,7 @@ hostile: ## a million requests with nothing but new names: does memory stay? (ta
 
 eval: model ## how often the demo roster's tools are found, per language
 	$(call say,eval: recall on the demo roster (requests and dialogues in five languages) and on four connectors)
-	$(CARGO) run --release --quiet -- eval --catalog src/demo/roster.json --overlay src/demo/catalog.toml --cases tests/eval/cases.jsonl
+	$(CARGO) run --release --quiet -- eval --catalog src/demo/roster.json --overlay src/demo/catalog.toml --cases tests/eval/cases.jsonl --min 'found=0.95,lang=each,within=0.04'
 	$(CARGO) run --release --quiet -- eval --catalog src/demo/roster.json --overlay src/demo/catalog.toml --cases tests/eval/cases.jsonl tests/eval/dialogue.jsonl
 	$(CARGO) run --release --quiet -- eval --catalog tests/eval/connectors.json --overlay tests/eval/connectors.toml --cases tests/eval/connectors.jsonl
 

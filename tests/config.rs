@@ -171,6 +171,23 @@ narrow = { mode = "shadow", binding = "append" }
 }
 
 #[test]
+fn auto_is_the_default_and_twelve_with_a_remote_embedder() {
+    use packlight::retrieval::width::Width;
+    let remote = "[embeddings]\nprovider = \"openai\"\nurl = \"http://127.0.0.1:1/v1\"\nmodel = \"m\"\n";
+    let widths = |text: &str| {
+        let config = parse(text, &[]).unwrap();
+        let narrow = config.upstreams.iter().map(|upstream| &upstream.narrow).chain([&config.narrow]);
+        narrow.map(|narrow| narrow.max_retrieved_tools).collect::<Vec<_>>()
+    };
+    assert_eq!(widths(""), [Width::Auto; 3]);
+    assert_eq!(widths(remote), [Width::Fixed(12); 3]);
+    assert_eq!(widths(&format!("{remote}[narrow]\nmax_retrieved_tools = \"auto\"\n")), [Width::Fixed(12); 3]);
+    assert_eq!(widths(&format!("{remote}[narrow]\nmax_retrieved_tools = 7\n")), [Width::Fixed(7); 3]);
+    // A small block is no contradiction: `auto` selects what fits.
+    assert_eq!(widths("[narrow]\nmax_bound_tools = 15\n"), [Width::Auto; 3]);
+}
+
+#[test]
 fn the_environment_overrides_the_file_and_the_built_in() {
     let variables = [
         ("PACKLIGHT_SERVER__LISTEN", "0.0.0.0:1"),

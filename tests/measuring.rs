@@ -228,7 +228,7 @@ fn a_message_is_told_why_it_gets_its_tools() {
         let sum = part("dense") + part("words") + part("context") + part("other");
         assert!((sum - part("score")).abs() < 1e-3, "{tool}");
         let by_text: f64 =
-            ["name", "description", "parameters"].iter().filter_map(|n| tool["by_text"][n].as_f64()).sum();
+            ["name", "description", "parameters", "keywords"].iter().filter_map(|n| tool["by_text"][n].as_f64()).sum();
         assert!((by_text - part("dense")).abs() < 0.05, "{tool}");
     }
     // What is named is selected in any case, and every command says so.

@@ -65,7 +65,7 @@ fn settings(arguments: &Replay, config: &Config) -> Settings {
     Settings {
         prices: config.prices.clone(),
         limits: Limits {
-            retrieved: narrow.max_retrieved_tools.most(),
+            retrieved: narrow.max_retrieved_tools.usual(),
             discovered: narrow.max_discovered_tools,
             legs: narrow.max_discovery_legs,
             bound: narrow.max_bound_tools,

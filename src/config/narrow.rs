@@ -26,7 +26,7 @@ pub struct Narrow {
     pub max_retrieved_tools: Width,
     pub max_discovered_tools: usize,
     pub max_discovery_legs: usize,
-    /// Beyond the core; never less than `max_retrieved_tools`.
+    /// Beyond the core; never less than `max_retrieved_tools`, or what `auto` usually selects.
     pub max_bound_tools: usize,
     pub sticky_need: usize,
     /// Learn from calls that succeeded.
@@ -98,7 +98,7 @@ impl Default for Narrow {
             mode: Mode::Narrow,
             percent: 100,
             always_on: Vec::new(),
-            max_retrieved_tools: Width::Fixed(12),
+            max_retrieved_tools: Width::default(),
             max_discovered_tools: 5,
             max_discovery_legs: 2,
             max_bound_tools: 24,
@@ -157,7 +157,7 @@ impl Narrow {
         section.take("max_discovered_tools", &mut narrow.max_discovered_tools, read::count(1, usize::MAX));
         section.take("max_discovery_legs", &mut narrow.max_discovery_legs, read::count(0, 16));
         section.take("max_bound_tools", &mut narrow.max_bound_tools, read::count(0, usize::MAX));
-        let least = narrow.max_retrieved_tools.most();
+        let least = narrow.max_retrieved_tools.usual();
         if narrow.max_bound_tools < least {
             if section.has("max_bound_tools") {
                 section.report("max_bound_tools", format!("must be at least max_retrieved_tools, which is {least}"));

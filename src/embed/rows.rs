@@ -20,6 +20,8 @@ pub(super) struct Row {
     pub(super) key: Key,
     pub(super) texts: Vec<String>,
     pub(super) task: Task,
+    /// The sum is brought to unit length: however many texts, it is one voice.
+    pub(super) is_unit: bool,
 }
 
 impl Row {
@@ -29,23 +31,31 @@ impl Row {
         let key = document::key(document, model);
         let mut texts = document::texts(document);
         let all = texts.split_off(texts.len().saturating_sub(1));
-        let row = |part: &str, texts| {
-            let key = Sha256::new().chain_update(&key).chain_update(part).finalize().into();
-            Self { key, texts, task: Task::Document }
-        };
+        let row = |part: &str, texts| Self::of_part(&key, part, texts);
         [row("said", texts), row("all", all)]
+    }
+
+    /// The row of a tool's keywords; `None`: it has none.
+    pub(super) fn of_keywords(document: &Document, model: &str) -> Option<Self> {
+        let runs = Some(document::runs(document)).filter(|runs| !runs.is_empty())?;
+        Some(Self { is_unit: true, ..Self::of_part(&document::key(document, model), "keywords", runs) })
+    }
+
+    fn of_part(key: &str, part: &str, texts: Vec<String>) -> Self {
+        let key = Sha256::new().chain_update(key).chain_update(part).finalize().into();
+        Self { key, texts, task: Task::Document, is_unit: false }
     }
 
     /// One text of a tool for itself, for those who want to see what it gives.
     pub(super) fn of_text(text: &str) -> Self {
         let key = Sha256::new().chain_update(b"text\0").chain_update(text).finalize().into();
-        Self { key, texts: vec![text.to_owned()], task: Task::Document }
+        Self { key, texts: vec![text.to_owned()], task: Task::Document, is_unit: false }
     }
 
     /// A phrase is compared with messages, so it is embedded as they are.
     pub(super) fn of_phrase(phrase: &str) -> Self {
         let key = Sha256::new().chain_update(b"phrase\0").chain_update(phrase).finalize().into();
-        Self { key, texts: vec![phrase.to_owned()], task: Task::Query }
+        Self { key, texts: vec![phrase.to_owned()], task: Task::Query, is_unit: false }
     }
 }
 
@@ -79,6 +89,12 @@ pub(super) fn added<'a>(vectors: impl IntoIterator<Item = &'a Vec<f32>>, dimensi
         sum.iter_mut().zip(vector).for_each(|(sum, number)| *sum += number);
     }
     sum.into()
+}
+
+/// The same brought to unit length; vectors that cancel out stay what they are.
+pub(super) fn averaged<'a>(vectors: impl IntoIterator<Item = &'a Vec<f32>>, dimensions: usize) -> Numbers {
+    let sum = added(vectors, dimensions);
+    unit(sum.to_vec(), dimensions).map_or(sum, Into::into)
 }
 
 fn unit(mut vector: Vec<f32>, dimensions: usize) -> Result<Vec<f32>, EmbedError> {
@@ -120,6 +136,8 @@ mod tests {
     fn rows_add_up_and_are_judged_by_length() {
         let row = added(&[vec![1.0, 0.0], vec![1.0, 0.0], vec![0.0, 1.0]], 2);
         assert_eq!(*row, [2.0, 1.0]);
+        assert_eq!(*averaged(&[vec![3.0, 0.0], vec![0.0, 4.0]], 2), [0.6, 0.8]);
+        assert_eq!(*averaged(&[vec![1.0, 0.0], vec![-1.0, 0.0]], 2), [0.0, 0.0]);
         assert!(plausible(&row) && plausible(&[3.0, 0.0]));
         for bad in [&[0.0, 0.0], &[f32::NAN, 1.0], &[f32::INFINITY, 0.0], &[4.0, 0.0]] {
             assert!(!plausible(bad), "{bad:?}");

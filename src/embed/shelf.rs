@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 
 use super::counts::Counts;
 use super::disk::Disk;
-use super::rows::{Key, Numbers, Row, added, checked, corpus_hash, plausible};
+use super::rows::{Key, Numbers, Row, added, averaged, checked, corpus_hash, plausible};
 use super::tasks::Tasks;
 use crate::retrieval::embedder::{EmbedError, Embedder};
 use crate::store::{Op, Store};
@@ -182,7 +182,7 @@ impl Shelf {
         let vectors = checked(answer, texts.len(), dimensions)?;
         let row = |row: &&Row| {
             let own = row.texts.iter().filter_map(|text| vectors.get(*places.get(text.as_str())?));
-            let numbers = added(own, dimensions);
+            let numbers = if row.is_unit { averaged(own, dimensions) } else { added(own, dimensions) };
             // Opposite vectors: no embedder of language does that.
             let sound = plausible(&numbers).then_some((row.key, numbers));
             sound.ok_or_else(|| EmbedError::Nonsense("the vectors of a tool cancel out".to_owned()))

@@ -150,8 +150,9 @@ impl Spaces {
     async fn try_build(&self, documents: &[Document]) -> Result<Space, EmbedError> {
         let begun = Instant::now();
         let bank = Arc::clone(self.bank.get_or_try_init(|| self.build_bank()).await?);
-        let rows: Vec<Row> =
-            documents.iter().flat_map(|document| Row::of_document(document, self.shelf.model())).collect();
+        let model = self.shelf.model();
+        let mut rows: Vec<Row> = documents.iter().flat_map(|document| Row::of_document(document, model)).collect();
+        rows.extend(documents.iter().filter_map(|document| Row::of_keywords(document, model)));
         let packed = self.shelf.packed(&rows).await?;
         // Thousands of tools take seconds to index: not on a thread that moves bytes.
         let (owned, phrases) = (documents.to_vec(), Arc::clone(&bank));

@@ -57,7 +57,7 @@ pub struct Explained {
     pub rank: usize,
     pub tool: String,
     pub score: f32,
-    /// Of the message itself: by the vectors of all three texts of the tool.
+    /// Of the message itself: by the vectors of all texts of the tool.
     pub dense: f32,
     /// The same by text; absent beyond the best of the ranking.
     pub by_text: Option<ByText>,
@@ -75,6 +75,8 @@ pub struct ByText {
     pub name: f32,
     pub description: f32,
     pub parameters: f32,
+    /// All that is neither: keywords, and parameters that much of the roster shares.
+    pub keywords: f32,
 }
 
 /// What is explained, and under which settings.
@@ -122,11 +124,11 @@ pub async fn run(options: &Options, embeddings: &Embeddings) -> Result<Explanati
                     weight * reading.factor * (product - mean / 3.0) / unit.max(f32::MIN_POSITIVE)
                 };
                 match texts.as_slice() {
-                    [name, description, parameters] => Some(ByText {
-                        name: gives(name),
-                        description: gives(description),
-                        parameters: gives(parameters),
-                    }),
+                    [name, description, parameters] => {
+                        let [name, description, parameters] = [name, description, parameters].map(gives);
+                        let keywords = dense - name - description - parameters;
+                        Some(ByText { name, description, parameters, keywords })
+                    }
                     _ => None,
                 }
             }

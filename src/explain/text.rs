@@ -47,12 +47,23 @@ impl Explanation {
     fn table(&self) -> Table {
         let mut table = Table::new();
         table.load_preset(presets::UTF8_BORDERS_ONLY);
-        table.set_header(["", "tool", "score", "name", "description", "parameters", "words", "context", "other"]);
+        table.set_header([
+            "",
+            "tool",
+            "score",
+            "name",
+            "description",
+            "parameters",
+            "keywords",
+            "words",
+            "context",
+            "other",
+        ]);
         for tool in self.tools.iter().take(self.k + BEYOND) {
             let number = |number: f32| if number.abs() < 0.005 { "·".to_owned() } else { format!("{number:+.2}") };
             let by_text = match tool.by_text {
-                Some(by) => [by.name, by.description, by.parameters].map(number),
-                None => ["".to_owned(), number(tool.dense), String::new()],
+                Some(by) => [by.name, by.description, by.parameters, by.keywords].map(number),
+                None => ["".to_owned(), number(tool.dense), String::new(), String::new()],
             };
             let place = if tool.rank <= self.k { tool.rank.to_string() } else { format!("({})", tool.rank) };
             let mut row = vec![place, tool.tool.clone(), format!("{:+.2}", tool.score)];

@@ -78,8 +78,8 @@ impl App {
         let metrics = Arc::new(Metrics::new()?);
         let journal = config.log.decisions.as_deref().map(Journal::open).transpose()?;
         let routes: Vec<_> = config.upstreams.iter().cloned().map(|one| Arc::new(Route::new(one))).collect();
-        let most =
-            routes.iter().map(|route| (route.upstream.name.clone(), route.policy.max_retrieved_tools.most())).collect();
+        let usual = |route: &Arc<Route>| route.policy.max_retrieved_tools.usual();
+        let widths = routes.iter().map(|route| (route.upstream.name.clone(), usual(route))).collect();
         routes.iter().filter_map(|route| route.learnt.as_ref()).for_each(|learnt| learnt.watch(&shutdown));
         let catalogs = Catalogs::new(&config.catalogs);
         catalogs.watch(&shutdown);
@@ -92,7 +92,7 @@ impl App {
             prices: config.prices.clone(),
             watch: Watch::default(),
             store,
-            ledger: Ledger::open(config.prices.clone(), metrics.clone(), journal, most)?,
+            ledger: Ledger::open(config.prices.clone(), metrics.clone(), journal, widths)?,
             metrics,
             max_body: config.server.max_body,
             shutdown,

@@ -315,7 +315,7 @@ impl Chooser {
         ranked.retain(|scored| {
             roster.tool_of(scored.tool).is_some_and(|tool| roster.is_connected(tool, asked.connected.as_ref()))
         });
-        let taken = route.policy.max_retrieved_tools.taken(&ranked, &space.index.named(&question));
+        let taken = route.policy.selects(&ranked, &space.index.named(&question));
         let scored: Vec<(usize, f32)> =
             ranked.iter().filter_map(|scored| Some((roster.tool_of(scored.tool)?, scored.score))).collect();
         times.embed += ranking - embedding;

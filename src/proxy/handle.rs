@@ -176,7 +176,7 @@ impl Chat {
         if !roster.named(&policy.find_tools_name).is_empty() {
             return full(Bypass::NameCollision);
         }
-        if roster.documents().len() <= policy.max_retrieved_tools.most() {
+        if roster.documents().len() <= policy.max_retrieved_tools.bypass() {
             return full(Bypass::SmallRoster);
         }
         let transcript = Transcript::of(&view, &policy.query_ignore);

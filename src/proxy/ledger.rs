@@ -112,12 +112,12 @@ struct Book {
 }
 
 impl Ledger {
-    /// `most`: `max_retrieved_tools` of each upstream.
+    /// `widths`: how many tools are usually selected, of each upstream.
     pub fn open(
         prices: Prices,
         metrics: Arc<Metrics>,
         journal: Option<Journal>,
-        most: HashMap<String, usize>,
+        widths: HashMap<String, usize>,
     ) -> std::io::Result<Self> {
         let (entries, waiting) = sync_channel(WAITING);
         let left = Arc::new(AtomicUsize::new(0));
@@ -127,7 +127,7 @@ impl Ledger {
             texts: HashMap::new(),
             savings: Savings::default(),
             prices,
-            most,
+            widths,
             metrics,
             journal: journal.clone(),
             book: book.clone(),
@@ -222,7 +222,7 @@ struct Clerk {
     texts: HashMap<u64, u64>,
     savings: Savings,
     prices: Prices,
-    most: HashMap<String, usize>,
+    widths: HashMap<String, usize>,
     metrics: Arc<Metrics>,
     journal: Option<Arc<Journal>>,
     book: Arc<Mutex<Book>>,
@@ -278,8 +278,8 @@ impl Clerk {
             journal.record(decision.clone(), outcome.tools.take());
         }
         let mut book = self.book();
-        let most = self.most.get(&decision.upstream).copied().unwrap_or_default();
-        book.today.add(&decision, most);
+        let width = self.widths.get(&decision.upstream).copied().unwrap_or_default();
+        book.today.add(&decision, width);
         if book.decisions.len() == DECISIONS {
             book.decisions.pop_front();
         }

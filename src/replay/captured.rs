@@ -155,7 +155,7 @@ impl Captured {
                 .collect();
         }
         // As the sidecar: a roster that is small passes, and a turn is ranked once.
-        let small = roster.documents().len() <= self.policy.max_retrieved_tools.most();
+        let small = roster.documents().len() <= self.policy.max_retrieved_tools.bypass();
         if small || decision.call > 1 || transcript.turns.is_empty() {
             return Ok(());
         }

@@ -3,7 +3,8 @@
 //!
 //! Against the phrases of other languages only, the nearest phrase tells such messages from asks with an AUC of .995
 //! (number of words .983, entropy of the ranking .844); at these settings it flags 0.9 % of the asks and 85 % of the
-//! messages without content.
+//! messages without content. Without it 86.2 instead of 92.3 % of our own dialogues (65, of which 27 end in such a message)
+//! have their tool within the top 12, and no public set changes by more than a case: those have hardly any.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;

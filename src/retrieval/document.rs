@@ -22,6 +22,22 @@
 //!
 //! Without the mean, w moves a tool as a whole and all figures fall apart (ha others 15). "Common" is a tenth of the
 //! roster and at least three tools; a fifth and three tenths do less on xsid and nothing on the rest.
+//!
+//! Keywords are a voice of their own, K: the mean of the vectors of their runs of one script, which keeps languages that
+//! are listed one after another apart. Words of a user's own kind are nearer to any message than a description is, so
+//! what counts is how K stands to the mean of those that have one: N + D + P + 1.5 (K - K'). All needed tools within the
+//! top 12 and, behind the stroke, found with the five that follow; own cases (615 in five languages), own dialogues (65)
+//! and four connectors (135, keywords in English only); last, single-tool own cases when only half of the tools have
+//! keywords, for tools with them and without, by vectors alone (with none: 81.3 and 83.7):
+//!
+//! | keywords | own | dialogues | connectors, @1 | half: with, without |
+//! |---|---|---|---|---|
+//! | in the description's text | 84.2 / 90.9 | 76.9 / 87.7 | 96.3, 45.2 | 82.0, 79.3 |
+//! | their own vector, K | 87.8 / 93.0 | 89.2 / 96.9 | 96.3, 54.1 | 93.8, 45.0 |
+//! | 1.5 K | 88.0 / 93.0 | 92.3 / 96.9 | 96.3, 54.1 | 95.7, 27.7 |
+//! | 2 K | 88.5 / 93.3 | 92.3 / 96.9 | 96.3, 57.0 | 95.7, 18.0 |
+//! | K - K' | as K | as K | as K | 84.3, 82.3 |
+//! | **1.5 (K - K')** | as 1.5 K | as 1.5 K | as 1.5 K | 86.6, 81.3 |
 
 use std::collections::{HashMap, HashSet};
 
@@ -60,8 +76,8 @@ pub struct Parameter {
     pub values: Vec<String>,
 }
 
-/// The three texts whose unit vectors make the tool's one row ([`super::index`]): its name, its description, all it says.
-/// In that order; texts may be equal.
+/// The texts whose unit vectors make the tool's one row ([`super::index`]): its name, its description, all it says. In
+/// that order; texts may be equal. Beside them stand [`runs`].
 pub fn texts(document: &Document) -> Vec<String> {
     let name = words(&document.name);
     let extra = extra(document);
@@ -71,12 +87,29 @@ pub fn texts(document: &Document) -> Vec<String> {
         // Enum values are left out: with them 76.8 % where names and descriptions alone reach 79.4 %.
         all = join(&all, &format!("{}: {}", parameter.name, parameter.description));
     }
-    let said = match (document.description.trim().is_empty(), extra.is_empty()) {
+    let is_silent = document.description.trim().is_empty();
+    let said = match (is_silent, extra.is_empty()) {
+        // Keywords speak for themselves.
+        _ if !document.keywords.is_empty() && !is_silent => document.description.trim().to_owned(),
+        _ if !document.keywords.is_empty() => name.clone(),
         (true, true) => name.clone(),
         (true, false) => join(&format!("{name}."), &extra),
         (false, _) => said,
     };
     [name, said, all].into_iter().map(|text| head(text, LONGEST)).collect()
+}
+
+/// The keywords in runs of one script, each a text; none: it has no keywords.
+pub fn runs(document: &Document) -> Vec<String> {
+    let mut runs: Vec<(u32, String)> = Vec::new();
+    for keyword in document.keywords.iter().map(|keyword| keyword.trim()).filter(|keyword| !keyword.is_empty()) {
+        let script = keyword.chars().map(script).max().unwrap_or_default();
+        match runs.last_mut() {
+            Some((own, run)) if *own == script => *run = format!("{run}, {keyword}"),
+            _ => runs.push((script, keyword.to_owned())),
+        }
+    }
+    runs.into_iter().take(MOST_RUNS).map(|(_, run)| head(run, LONGEST)).collect()
 }
 
 /// How much of what each tool says in all is its own and not parameters that much of the roster shares; 0 to 1, in the
@@ -104,8 +137,8 @@ pub fn key(document: &Document, model: &str) -> String {
     let mut hash = Sha256::new();
     feed(&mut hash, RECIPE);
     feed(&mut hash, model);
-    for text in texts(document) {
-        feed(&mut hash, &text);
+    for text in texts(document).iter().chain(&runs(document)) {
+        feed(&mut hash, text);
     }
     hex::encode(hash.finalize())
 }
@@ -173,6 +206,21 @@ const COMMON_LEAST: f32 = 3.0;
 /// were measured. 64 tokens find half a point less; 400 cost the builtin embedder a second a text and, as it takes the
 /// mean over tokens, drown what a tool does in what its parameters are.
 const LONGEST: usize = 480;
+
+/// Runs that are read: a list that changes its script at every word would cost an embedding a word.
+const MOST_RUNS: usize = 8;
+
+/// A number for a character's script, as far as blocks of Unicode tell: what is told apart is languages written in
+/// different letters, never which language it is. Latin, signs and digits are 0.
+fn script(c: char) -> u32 {
+    match c as u32 {
+        0..0x370 | 0x1E00..0x1F00 | 0x2000..0x2E80 => 0,
+        _ if passages::weight(c) > 1 => 0x4E,
+        0xAC00..0xD7B0 => 0xAC,
+        0xFB50..0xFE00 | 0xFE70..0xFF00 | 0x750..0x780 | 0x8A0..0x900 => 0x6,
+        other => other >> 8,
+    }
+}
 
 fn extra(document: &Document) -> String {
     let mut out = String::new();
@@ -242,12 +290,30 @@ mod tests {
             texts(&weather()),
             [
                 "get Weather v2",
-                "Current weather of a place Keywords: rain, heat. Category: info",
+                "Current weather of a place",
                 "get Weather v2. Current weather of a place Keywords: rain, heat. Category: info city: where unit: ",
             ]
         );
         let bare = Document { name: "send_mail".into(), ..Document::default() };
         assert_eq!(texts(&bare), ["send mail", "send mail", "send mail."]);
+        let plain = Document { keywords: Vec::new(), ..weather() };
+        assert_eq!(texts(&plain)[1], "Current weather of a place Category: info");
+        let words = Document { description: " ".into(), ..weather() };
+        assert_eq!(texts(&words)[1], "get Weather v2");
+    }
+
+    #[test]
+    fn keywords_are_read_in_runs_of_one_script() {
+        let of = |keywords: &[&str]| {
+            runs(&Document { keywords: keywords.iter().map(|k| (*k).into()).collect(), ..Document::default() })
+        };
+        assert_eq!(
+            of(&["rain", "heat", "مطر", "گرما 2", "yağmur", "下雨", "雨が降る", "비"]),
+            ["rain, heat", "مطر, گرما 2", "yağmur", "下雨, 雨が降る", "비"]
+        );
+        assert_eq!(of(&["CRM 客户", "资料"]), ["CRM 客户, 资料"]);
+        assert_eq!(of(&["", " "]), Vec::<String>::new());
+        assert_eq!(of(&["a", "я"].repeat(40)).len(), MOST_RUNS);
     }
 
     #[test]
@@ -266,6 +332,10 @@ mod tests {
         assert_ne!(key(&one, "m"), key(&two, "n"));
         two.description.push('!');
         assert_ne!(key(&one, "m"), key(&two, "m"));
+        assert_ne!(
+            key(&one, "m"),
+            key(&Document { keywords: vec!["rain".into(), "heat".into(), "x".into()], ..one.clone() }, "m")
+        );
         assert_ne!(corpus_hash(&[one.clone(), two.clone()], "m"), corpus_hash(&[two, one], "m"));
     }
 

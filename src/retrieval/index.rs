@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::document::{self, Document};
 use super::lexical::{Evidence, Lexical};
-use super::matrix::{Matrix, combined, finite, moments, product};
+use super::matrix::{Matrix, Parts, finite, moments, product};
 use super::names::Names;
 use super::question::{Message, Question};
 
@@ -47,7 +47,7 @@ pub struct Found {
 }
 
 impl Index {
-    /// `matrix`: documents x dimensions, each row the sum of the unit vectors of [`document::texts`]. `bank`: vectors of
+    /// `matrix`: documents x dimensions, each row as [`Self::of_parts`] makes it. `bank`: vectors of
     /// [`super::question::contentless_phrases`], same embedder; empty: each text's own spread is the unit.
     /// `None` when the lengths do not fit or a number is not finite.
     pub fn build(documents: Vec<Document>, matrix: Vec<f32>, bank: &[Vec<f32>]) -> Option<Self> {
@@ -68,10 +68,13 @@ impl Index {
         })
     }
 
-    /// The index of a roster whose tools have two rows each, what they are called and do, and all they say. Shape of
-    /// `parts`: documents x 2 x dimensions. Otherwise as [`Self::build`].
+    /// The index of a roster whose tools have two rows each, the sums of the unit vectors of what they are called and do,
+    /// and of all they say; behind them a row for the keywords of each tool that has [`document::runs`], of unit length.
+    /// Shape of `parts`: (2 documents + those with keywords) x dimensions. Otherwise as [`Self::build`].
     pub fn of_parts(documents: Vec<Document>, parts: &[f32], bank: &[Vec<f32>]) -> Option<Self> {
-        let rows = combined(parts, &document::owned(&documents))?;
+        let owned = document::owned(&documents);
+        let worded: Vec<bool> = documents.iter().map(|document| !document::runs(document).is_empty()).collect();
+        let rows = Parts { numbers: parts, owned: &owned, worded: &worded, voice: KEYWORDS }.combined()?;
         Self::build(documents, rows, bank)
     }
 
@@ -256,6 +259,9 @@ fn hearing(coverage: f32) -> f32 {
 
 /// .5 to 1 are flat.
 const LEXICAL: f32 = 0.9;
+
+/// Weight of the keywords' voice: see [`document`].
+const KEYWORDS: f32 = 1.5;
 
 /// A tool whose vectors stand so many units above the mean is an answer. With [`SHARES_WORDS`]: of searches that had an
 /// answer 1.8 % are told there is none, of those without 8 % are. Nothing measured separates them better, so it never

@@ -53,27 +53,63 @@ impl Matrix {
     }
 }
 
-/// One row per tool of two: the first, plus the mean of all seconds, plus `weights` times what its own second has beyond
-/// that mean. Shape of `parts`: weights x 2 x dimensions. `None` when the lengths do not fit.
-pub fn combined(parts: &[f32], weights: &[f32]) -> Option<Vec<f32>> {
-    let rows = 2 * weights.len();
-    if rows == 0 {
-        return parts.is_empty().then(Vec::new);
+/// What a roster's rows are made of.
+#[derive(Debug)]
+pub struct Parts<'a> {
+    /// Two rows per tool; behind them one more for each tool that is in `worded`, in order. Row-major.
+    pub numbers: &'a [f32],
+    /// Of each tool: how much what its second row has beyond the mean of all second rows counts.
+    pub owned: &'a [f32],
+    /// Of each tool: does it have a third row?
+    pub worded: &'a [bool],
+    /// How much what a third row has beyond the mean of all third rows counts.
+    pub voice: f32,
+}
+
+impl Parts<'_> {
+    /// One row per tool: its first, plus the mean of all seconds, plus its share of what its own second has beyond that
+    /// mean, plus what its third, if it has one, has beyond the mean of those. A tool without a third row is by that no
+    /// better and no worse. `None` when the lengths do not fit.
+    pub fn combined(&self) -> Option<Vec<f32>> {
+        let (tools, thirds) = (self.owned.len(), self.worded.iter().filter(|worded| **worded).count());
+        let rows = 2 * tools + thirds;
+        if self.worded.len() != tools {
+            return None;
+        }
+        if rows == 0 {
+            return self.numbers.is_empty().then(Vec::new);
+        }
+        let dimensions = self.numbers.len() / rows;
+        if dimensions == 0 || dimensions * rows != self.numbers.len() {
+            return None;
+        }
+        let (pairs, thirds) = self.numbers.split_at(2 * tools * dimensions);
+        let pairs = || pairs.chunks_exact(2 * dimensions).map(|pair| pair.split_at(dimensions));
+        let mean = mean_of(pairs().map(|(_, second)| second), dimensions);
+        let voices_mean = mean_of(thirds.chunks_exact(dimensions), dimensions);
+        let mut thirds = thirds.chunks_exact(dimensions);
+        let mut out = Vec::with_capacity(tools * dimensions);
+        for (((first, second), owned), worded) in pairs().zip(self.owned).zip(self.worded) {
+            let start = out.len();
+            let numbers = first.iter().zip(second).zip(&mean);
+            out.extend(numbers.map(|((first, second), mean)| first + mean + owned * (second - mean)));
+            let third = if *worded { thirds.next().unwrap_or_default() } else { &[] };
+            let own = out.get_mut(start..).unwrap_or_default();
+            for ((number, third), mean) in own.iter_mut().zip(third).zip(&voices_mean) {
+                *number += self.voice * (third - mean);
+            }
+        }
+        Some(out)
     }
-    let dimensions = parts.len() / rows;
-    if dimensions == 0 || dimensions * rows != parts.len() {
-        return None;
+}
+
+fn mean_of<'a>(rows: impl Iterator<Item = &'a [f32]>, dimensions: usize) -> Vec<f32> {
+    let (mut sum, mut count) = (vec![0f32; dimensions], 0usize);
+    for row in rows {
+        count += 1;
+        sum.iter_mut().zip(row).for_each(|(sum, number)| *sum += number);
     }
-    let tools = || parts.chunks_exact(2 * dimensions).map(|tool| tool.split_at(dimensions));
-    let mut mean = vec![0f32; dimensions];
-    for (_, second) in tools() {
-        mean.iter_mut().zip(second).for_each(|(mean, number)| *mean += number / weights.len() as f32);
-    }
-    let row = |((first, second), weight): ((&[f32], &[f32]), &f32)| {
-        let numbers = first.iter().zip(second).zip(&mean);
-        numbers.map(|((first, second), mean)| first + mean + weight * (second - mean)).collect::<Vec<f32>>()
-    };
-    Some(tools().zip(weights).flat_map(row).collect())
+    sum.iter().map(|sum| sum / count.max(1) as f32).collect()
 }
 
 /// The product of two vectors; 0 when their lengths differ.
@@ -126,11 +162,25 @@ mod tests {
 
     #[test]
     fn two_rows_become_one() {
-        let parts = [1.0, 0.0, 0.0, 2.0, 0.0, 1.0, 0.0, 4.0];
-        assert_eq!(combined(&parts, &[1.0, 1.0]), Some(vec![1.0, 2.0, 0.0, 5.0]), "the sum where all is its own");
-        assert_eq!(combined(&parts, &[0.0, 0.5]), Some(vec![1.0, 3.0, 0.0, 4.5]));
-        assert_eq!(combined(&parts, &[1.0; 3]), None);
+        let numbers = [1.0, 0.0, 0.0, 2.0, 0.0, 1.0, 0.0, 4.0];
+        let combined = |numbers: &[f32], owned: &[f32]| {
+            Parts { numbers, owned, worded: &vec![false; owned.len()], voice: 1.0 }.combined()
+        };
+        assert_eq!(combined(&numbers, &[1.0, 1.0]), Some(vec![1.0, 2.0, 0.0, 5.0]), "the sum where all is its own");
+        assert_eq!(combined(&numbers, &[0.0, 0.5]), Some(vec![1.0, 3.0, 0.0, 4.5]));
+        assert_eq!(combined(&numbers, &[1.0; 3]), None);
         assert_eq!(combined(&[], &[]), Some(Vec::new()));
+    }
+
+    #[test]
+    fn a_third_row_counts_by_what_it_has_beyond_the_others() {
+        // Three tools of one dimension; the first and the last have a third row.
+        let numbers = [1.0, 0.0, 2.0, 0.0, 3.0, 0.0, 10.0, 14.0];
+        let parts =
+            |worded: &[bool], numbers: &[f32]| Parts { numbers, owned: &[1.0; 3], worded, voice: 2.0 }.combined();
+        assert_eq!(parts(&[true, false, true], &numbers), Some(vec![-3.0, 2.0, 7.0]));
+        assert_eq!(parts(&[true, false, false], &numbers[..7]), Some(vec![1.0, 2.0, 3.0]), "nothing to compare with");
+        assert_eq!(parts(&[true, false], &numbers), None);
     }
 
     #[test]

@@ -5,6 +5,10 @@
 //! glued to Han or an Arabic clitic or not); an identifier a slip away from it; the name's two or more words in a row
 //! ("delete record"). A name that is one ordinary word (`search`) counts only where it is dressed as a name, in quotes,
 //! backticks or before a parenthesis: said bare it is a word of the language, and the lexical voice hears it as one.
+//!
+//! Binding what is named changes no figure of the public sets within the top 12, since words find such tools already (87.2
+//! with it and without, nine groups; the first place 61.1 and 61.2; 86 of 10,267 messages name a tool): it is a promise
+//! to those who write a name, not a gain.
 
 use std::collections::HashMap;
 

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use crate::retrieval::index::Scored;
 use crate::retrieval::prior::Standing;
-use crate::retrieval::width::Width;
+use crate::retrieval::width::{Taken, Width};
 
 /// How tools that a conversation comes to need reach the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -165,6 +166,15 @@ pub struct Facts {
     pub domain: usize,
     /// Tier, cost, latency.
     pub standing: Standing,
+}
+
+impl Policy {
+    /// What is selected of a ranking: no more than a block may hold, but for what the message names. `named`: as for
+    /// [`Width::taken`].
+    pub fn selects(&self, ranked: &[Scored], named: &[usize]) -> Taken {
+        let taken = self.max_retrieved_tools.taken(ranked, named);
+        Taken { count: taken.count.min(self.max_bound_tools).max(taken.named), ..taken }
+    }
 }
 
 #[cfg(test)]
