@@ -62,7 +62,7 @@ fn it_goes_as_claimed() {
         "1  English",
         "2  Arabic",
         "3  A tool nobody asked for",
-        "44 -> 17 + find_tools",
+        "44 -> 18 + find_tools",
         "4 for 3 requests of the agent: 1 extra leg",
         "set_notifications",
         "found by the search",

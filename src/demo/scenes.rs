@@ -70,7 +70,7 @@ pub const SCENES: [Scene; 3] = [
     },
     Scene {
         title: "A tool nobody asked for",
-        ask: "Acme said yes!! move it to closed won and do what our playbook says",
+        ask: "Acme said yes!! Correct its record, the deal is closed won, then do what our playbook says",
         steps: &[
             Step {
                 tool: "update_record",

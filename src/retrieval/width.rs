@@ -9,9 +9,12 @@
 //! |---|---|---|---|---|
 //! | 12 | 87.2 | 12 | 88.0 / 93.0 | 12 |
 //! | auto, within 2.5 | 87.9 | 11.0 | 92.7 / 95.8 | 14.5 |
-//! | **auto, within 3** | 88.7 | 11.9 | 94.1 / 96.6 | 16.5 |
-//! | auto, within 3.5 | 89.3 | 12.7 | | |
-//! | auto, within 3, at least 10 | 89.5 | 13.1 | | |
+//! | auto, within 3 | 88.7 | 11.9 | 94.1 / 96.6 | 16.5 |
+//! | **auto, within 3.2** | 88.9 | 12.3 | 94.6 / 96.9 | 17.2 |
+//! | auto, within 3.5 | 89.3 | 12.7 | 95.0 / 97.2 | 17.9 |
+//!
+//! Where the ranker is sure and wrong, eight are fewer than twelve: acebench's dialogues have 97.3 with 12, 96.1 with
+//! `auto` at a mean of 8.7, and no other group loses more than .3.
 
 use std::fmt;
 use std::str::FromStr;
@@ -131,7 +134,7 @@ const MOST: usize = 20;
 const USUAL: usize = 12;
 
 /// Units of the roster's spread (see [`super::index`]).
-const WITHIN: f32 = 3.0;
+const WITHIN: f32 = 3.2;
 
 #[cfg(test)]
 mod tests {
