@@ -38,6 +38,27 @@ async fn fifty_callers_share_one_build_and_one_query() {
 }
 
 #[tokio::test]
+async fn what_will_be_asked_is_embedded_ahead_once_and_only_where_nobody_waits() {
+    let embedder = Counting::new();
+    let embeddings = Embeddings::over(embedder.clone(), None, &settings(), memory());
+    embedder.busy(true);
+    embeddings.foresee("Shall I go on?");
+    embedder.busy(false);
+    embedder.hold();
+    for _ in 0..3 {
+        embeddings.foresee("Archive all three?");
+    }
+    embedder.called().await;
+    embedder.release();
+    let texts = ["Archive all three?".to_owned()];
+    let model = embeddings.space(&documents(2)).await.unwrap().model;
+    assert_eq!(embeddings.queries(&model, &texts).await.unwrap().len(), 1);
+    embeddings.foresee(&texts[0]);
+    embeddings.shutdown().await;
+    assert_eq!(embedder.queries_but_phrases(), texts);
+}
+
+#[tokio::test]
 async fn the_build_goes_on_when_its_caller_stops_waiting() {
     let embedder = Counting::new();
     let embeddings = Embeddings::over(embedder.clone(), None, &settings(), memory());

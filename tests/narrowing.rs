@@ -41,6 +41,35 @@ fn kimi(provider: &Provider, sidecar: &Sidecar, body: &Value) -> Vec<String> {
     sent(provider, sidecar, KIMI, &[], body).1.tools()
 }
 
+#[test]
+fn how_a_reply_ends_is_embedded_before_the_next_message_comes() {
+    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/models/e5-small-q4.bin");
+    if !std::path::Path::new(model).is_file() {
+        let meant = std::env::var("PACKLIGHT_TEST_MODEL").is_ok_and(|said| said == "absent");
+        assert!(meant, "no model at {model}: run `make model` (or set PACKLIGHT_TEST_MODEL=absent)");
+        return;
+    }
+    let call = || Reply::call("set_alarm", json!({}));
+    let provider = Provider::new().replies([call(), Reply::text("I found 3. Archive them all?"), call()]).start();
+    let sidecar = Sidecar::bare()
+        .set("embeddings.provider", "\"builtin\"")
+        .set("embeddings.model_path", &format!("\"{model}\""))
+        .set("narrow.binding", "\"replace\"")
+        .set("narrow.max_retrieved_tools", "4")
+        .upstream("kimi", &provider.url())
+        .start();
+    let built = || sidecar.metrics().value("packlight_vectors_total", &[("result", "built")]);
+    let user = |text: &str| json!({"role": "user", "content": text});
+    let first = [user("Is there anything old lying about?")];
+    assert!(kimi(&provider, &sidecar, &talk(&first)).len() < roster::TOOLS.len());
+    let before = built();
+    kimi(&provider, &sidecar, &talk(&first));
+    support::eventually("the closing sentence is embedded", || (built() == before + 1.0).then_some(()));
+    let said = json!({"role": "assistant", "content": "I found 3. Archive them all?"});
+    kimi(&provider, &sidecar, &talk(&[first[0].clone(), said, user("Only those of last year, please")]));
+    assert_eq!(built(), before + 2.0, "the new message, and nothing else");
+}
+
 fn called(name: &str, id: &str) -> Value {
     let call = json!({"id": id, "type": "function", "function": {"name": name, "arguments": "{}"}});
     json!({"role": "assistant", "content": null, "tool_calls": [call]})

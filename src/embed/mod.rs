@@ -133,6 +133,14 @@ impl Embeddings {
         self.desk_of(model)?.queries.of(texts).await
     }
 
+    /// A text that the next message will be read with, embedded while nobody waits; of no effect where the embedder is
+    /// busy, not there, or remote.
+    pub fn foresee(&self, text: &str) {
+        if let Some(desk) = self.configured.ready() {
+            desk.queries.foresee(text);
+        }
+    }
+
     /// Vectors of single texts of tools in that space's model, kept as rosters are.
     pub async fn texts(&self, model: &str, texts: &[String]) -> Result<Vec<Vec<f32>>, EmbedError> {
         self.desk_of(model)?.spaces.texts(texts).await

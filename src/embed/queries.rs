@@ -86,6 +86,17 @@ impl Queries {
         Ok(numbers)
     }
 
+    /// Embeds a text that will be asked for, unless that would keep another waiting.
+    pub(super) fn foresee(self: &Arc<Self>, text: &str) {
+        let known = self.memo.contains_key(&Key::from(Sha256::digest(text)));
+        if known || !self.embedder.is_idle() {
+            return;
+        }
+        let (queries, text) = (Arc::clone(self), text.to_owned());
+        // Whoever asks for it next is told if it fails.
+        self.tasks.spawn(async move { drop(queries.of(&[text]).await) });
+    }
+
     async fn make(&self, led: Vec<Led>) {
         let (leads, texts): (Vec<_>, Vec<_>) = led.into_iter().map(|(key, lead, text)| ((key, lead), text)).unzip();
         let answer = self.embedder.embed(&texts, Task::Query).await;

@@ -17,6 +17,7 @@ use super::route::Route;
 use super::sent::Sent;
 use crate::embed::{self, Embeddings, Space};
 use crate::retrieval::embedder::EmbedError;
+use crate::retrieval::passages;
 use crate::retrieval::prior;
 use crate::retrieval::question::{Question, Utterance};
 use crate::turn::bypass::Bypass;
@@ -330,6 +331,14 @@ impl Chooser {
         let best = scored.into_iter().take(taken.count).map(|(tool, _)| tool).collect();
         let head = head.map(|head| head.id().into());
         Ok(Selection { best, named, contentless, model: Some(space.model), head })
+    }
+
+    /// A reply ended with this text: what the next message will be read with is embedded meanwhile.
+    pub fn foresee(&self, reply: &str) {
+        let closing = passages::closing(reply);
+        if !closing.is_empty() {
+            self.embeddings.foresee(closing);
+        }
     }
 
     /// Learns that these tools answered well on what the dialogue asks for.

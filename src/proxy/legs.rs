@@ -270,6 +270,14 @@ impl Narrowing {
         self.remembered.note(&*self.app.store, &self.conversation, way, Some(&self.chosen)).await;
     }
 
+    /// The reply ends the turn: the next one begins with what was said last.
+    pub fn foresee(&self, assembler: &Assembler) {
+        let (text, calls) = assembler.visible();
+        if calls.is_empty() {
+            self.app.chooser.foresee(text);
+        }
+    }
+
     /// Remembers the hidden exchanges under the reply that the agent is shown.
     pub async fn remember(&self, assembler: &Assembler) {
         let (text, calls): (&str, &[Call]) = assembler.visible();

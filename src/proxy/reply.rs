@@ -167,6 +167,7 @@ pub fn pieces(
                 }
             }
             narrowing.remember(&assembler).await;
+            narrowing.foresee(&assembler);
             let mut out = Vec::new();
             assembler.close(&mut out);
             if !out.is_empty() {

@@ -39,4 +39,8 @@ pub trait Embedder: Send + Sync {
     fn dimensions(&self) -> usize;
     /// Embeds; the caller has no more than a few hundred texts.
     fn embed<'a>(&'a self, texts: &'a [String], task: Task) -> Embedded<'a>;
+    /// Would a text that nobody waits for cost nothing but time that is free? Not where each call is paid for.
+    fn is_idle(&self) -> bool {
+        false
+    }
 }

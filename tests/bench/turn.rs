@@ -26,6 +26,7 @@ use tokio::runtime::Runtime;
 pub struct Turns {
     runtime: Runtime,
     chooser: Chooser,
+    embeddings: Arc<Embeddings>,
     route: Route,
 }
 
@@ -44,8 +45,8 @@ impl Turns {
             let _inside = runtime.enter();
             Embeddings::over(Arc::new(pool), None, &Settings::default(), store.clone())
         };
-        let turns =
-            Self { runtime, chooser: Chooser::new(embeddings, History::new(store)), route: Route::new(upstream) };
+        let chooser = Chooser::new(embeddings.clone(), History::new(store));
+        let turns = Self { runtime, chooser, embeddings, route: Route::new(upstream) };
         turns.first("hello");
         turns
     }
@@ -55,12 +56,27 @@ impl Turns {
         self.begin(&format!(r#"{{"role":"user","content":"{message}"}}"#))
     }
 
-    /// One turn on: what the conversation said before is known, the reply to it is not.
-    pub fn later(&self, message: &str, reply: &str) -> Duration {
+    /// One turn on: what the conversation said before is known. `seen`: the reply to it passed by and somebody took time
+    /// to read it.
+    pub fn later(&self, message: &str, reply: &str, seen: bool) -> Duration {
+        if seen {
+            self.runtime.block_on(async {
+                self.chooser.foresee(reply);
+                let before = self.built();
+                while self.built() == before {
+                    tokio::task::yield_now().await;
+                }
+            });
+        }
         self.begin(&format!(
             r#"{{"role":"user","content":"hello"}},{{"role":"assistant","content":"{reply}"}},
             {{"role":"user","content":"{message}"}}"#
         ))
+    }
+
+    /// Vectors made so far.
+    fn built(&self) -> u64 {
+        self.embeddings.counts().iter().filter(|(what, _)| *what == "built").map(|(_, count)| count).sum()
     }
 
     fn begin(&self, messages: &str) -> Duration {

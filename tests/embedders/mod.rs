@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 use std::convert::Infallible;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -86,6 +87,7 @@ pub struct Counting {
     held: watch::Sender<bool>,
     failure: Mutex<Failure>,
     nonsense: Mutex<Option<Vec<Vec<f32>>>>,
+    idle: AtomicBool,
 }
 
 enum Failure {
@@ -108,7 +110,13 @@ impl Counting {
             held: watch::Sender::new(false),
             failure: Mutex::new(Failure::None),
             nonsense: Mutex::default(),
+            idle: AtomicBool::new(true),
         })
+    }
+
+    /// Says so, and embeds all the same.
+    pub fn busy(&self, busy: bool) {
+        self.idle.store(!busy, Ordering::Relaxed);
     }
 
     pub fn calls(&self) -> usize {
@@ -186,6 +194,10 @@ impl Embedder for Counting {
 
     fn dimensions(&self) -> usize {
         DIMENSIONS
+    }
+
+    fn is_idle(&self) -> bool {
+        self.idle.load(Ordering::Relaxed)
     }
 
     fn embed<'a>(&'a self, texts: &'a [String], task: Task) -> Embedded<'a> {

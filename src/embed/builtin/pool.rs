@@ -100,6 +100,10 @@ impl Embedder for Pool {
             Ok(vectors)
         })
     }
+
+    fn is_idle(&self) -> bool {
+        self.waiting() == 0
+    }
 }
 
 impl Drop for Pool {
