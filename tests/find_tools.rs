@@ -399,6 +399,70 @@ fn a_stream_that_breaks_off_stays_broken() {
     }
 }
 
+/// What the provider says with a 200 that is no document of its format.
+fn unreadable(kind: &str, body: impl Into<Vec<u8>>) -> Reply {
+    Reply::raw(kind, vec![body.into()])
+}
+
+#[test]
+fn a_reply_that_cannot_be_read_and_may_hold_a_search_is_an_error_and_no_empty_success() {
+    let search = r#"{"id":"c","choices":[{"index":0,"message":{"role":"assistant","tool_calls":[{"id":"f","type":"function","function":{"name":"find_tools","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}"#;
+    let no_end = search.replace("\"tool_calls\"}]}", "null}]}");
+    let second = || [Reply::find(LOCK), unreadable("application/json", "<html>busy</html>")];
+    let one = |reply: Reply| vec![reply];
+    for (path, replies) in [
+        (KIMI, one(unreadable("text/html", "<p>find_tools</p>"))),
+        (KIMI, one(unreadable("application/json", format!("\u{feff}{search}")))),
+        (KIMI, one(unreadable("application/json", format!("{search}{search}")))),
+        (KIMI, one(unreadable("application/json", &search[..search.len() - 9]))),
+        (KIMI, one(unreadable("application/json", no_end))),
+        (KIMI, second().into()),
+        (GEMINI, one(unreadable("text/html", "<p>find_tools</p>"))),
+        (GEMINI, second().into()),
+    ] {
+        let (_provider, sidecar) = play(replies);
+        let body = if path == KIMI { roster::ask(DOOR) } else { roster::ask_gemini(DOOR) };
+        let answer = sidecar.post(path, &body.to_string());
+        assert_eq!((answer.status, answer.complete), (502, true), "{path}: {}", answer.text());
+        assert_eq!(answer.packlight("action"), "narrowed");
+        let error = answer.json()["error"].clone();
+        assert!(error["message"].as_str().is_some_and(|said| said.contains("cannot be used")), "{error}");
+        assert!(!answer.text().contains("find_tools"), "{}", answer.text());
+        assert_eq!(sidecar.metrics().value("packlight_upstream_responses_total", &[("code", "502")]), 1.0);
+    }
+    // One that is as unreadable and tells of nothing is the agent's.
+    let (_provider, sidecar) = play([unreadable("text/html", "<p>busy</p>")]);
+    assert_eq!(sidecar.post(KIMI, &roster::ask(DOOR).to_string()).text(), "<p>busy</p>");
+}
+
+#[test]
+fn any_success_is_read_whatever_its_number() {
+    let found = Reply::text("Found.").and_call("lock_door", lock());
+    let mut search = Reply::find(LOCK);
+    search.status = 201;
+    let (_provider, sidecar) = play([search, found]);
+    let answer = sidecar.post(KIMI, &roster::ask(DOOR).to_string());
+    assert_eq!((answer.status, calls(&answer)), (201, vec!["lock_door".to_owned()]));
+}
+
+#[test]
+fn what_a_held_stream_said_before_it_broke_is_not_lost() {
+    let mut body = roster::ask(DOOR);
+    body["stream"] = true.into();
+    body["response_format"] = json!({"type": "json_object"});
+    let frame = |text: &str| {
+        let delta = json!({"id": "c", "choices": [{"index": 0, "delta": {"content": text}, "finish_reason": null}]});
+        format!("data: {delta}\n\n")
+    };
+    let said: String = (0..200).map(|n| frame(&format!("{{\"n\": {n}}}"))).collect();
+    let half = &frame("lost")[..20];
+    let whole = Reply::raw("text/event-stream", vec![said.clone().into(), half.into(), b"never sent".to_vec()]);
+    let (_provider, sidecar) = play([whole.cut(said.len() + half.len())]);
+    let answer = sidecar.post(KIMI, &body.to_string());
+    assert_eq!((answer.status, answer.complete), (200, false));
+    assert_eq!(answer.text(), format!("{said}{half}"));
+}
+
 #[test]
 fn a_client_that_leaves_ends_the_upstream_call() {
     let (provider, sidecar) = play([Reply::find(LOCK), Reply::text("a long story").stall(200)]);

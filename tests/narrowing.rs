@@ -3,6 +3,9 @@
 
 mod support;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use serde_json::{Value, json};
 
 use support::client::Response;
@@ -49,8 +52,13 @@ fn how_a_reply_ends_is_embedded_before_the_next_message_comes() {
         assert!(meant, "no model at {model}: run `make model` (or set PACKLIGHT_TEST_MODEL=absent)");
         return;
     }
-    let call = || Reply::call("set_alarm", json!({}));
-    let provider = Provider::new().replies([call(), Reply::text("I found 3. Archive them all?"), call()]).start();
+    let speaks = Arc::new(AtomicBool::new(false));
+    let spoken = speaks.clone();
+    let reply = move |_: &Received| match spoken.load(Ordering::SeqCst) {
+        true => Reply::text("I found 3. Archive them all?"),
+        false => Reply::call("set_alarm", json!({})),
+    };
+    let provider = Provider::new().answer(reply).start();
     let sidecar = Sidecar::bare()
         .set("embeddings.provider", "\"builtin\"")
         .set("embeddings.model_path", &format!("\"{model}\""))
@@ -61,9 +69,13 @@ fn how_a_reply_ends_is_embedded_before_the_next_message_comes() {
     let built = || sidecar.metrics().value("packlight_vectors_total", &[("result", "built")]);
     let user = |text: &str| json!({"role": "user", "content": text});
     let first = [user("Is there anything old lying about?")];
-    assert!(kimi(&provider, &sidecar, &talk(&first)).len() < roster::TOOLS.len());
+    support::eventually("the roster is embedded", || {
+        (kimi(&provider, &sidecar, &talk(&first)).len() < roster::TOOLS.len()).then_some(())
+    });
     let before = built();
+    speaks.store(true, Ordering::SeqCst);
     kimi(&provider, &sidecar, &talk(&first));
+    speaks.store(false, Ordering::SeqCst);
     support::eventually("the closing sentence is embedded", || (built() == before + 1.0).then_some(()));
     let said = json!({"role": "assistant", "content": "I found 3. Archive them all?"});
     kimi(&provider, &sidecar, &talk(&[first[0].clone(), said, user("Only those of last year, please")]));

@@ -151,6 +151,39 @@ fn an_unknown_prefix_is_told_the_known_ones() {
 }
 
 #[test]
+fn a_connection_serves_on_behind_an_answer_that_needed_no_body() {
+    use std::io::{Read, Write};
+    let provider = Provider::new().start();
+    let sidecar = Sidecar::bare().upstream("kimi", &provider.url()).start();
+    let mut stream = std::net::TcpStream::connect(sidecar.data).unwrap();
+    stream.set_read_timeout(Some(support::PATIENCE)).unwrap();
+    let body = vec![b'x'; 3 << 20];
+    for _ in 0..2 {
+        stream
+            .write_all(
+                format!("POST /kim/v1/x HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", body.len()).as_bytes(),
+            )
+            .unwrap();
+        stream.write_all(&body).unwrap();
+        let mut answer = Vec::new();
+        while !answer.ends_with(b"}") {
+            let mut some = [0; 1024];
+            let read = stream.read(&mut some).unwrap();
+            assert!(read > 0, "closed: {}", String::from_utf8_lossy(&answer));
+            answer.extend_from_slice(&some[..read]);
+        }
+        assert!(answer.starts_with(b"HTTP/1.1 404"), "{}", String::from_utf8_lossy(&answer));
+    }
+    // One that waits to be told to send is answered at once, and told that this was all.
+    stream
+        .write_all(b"POST /kim/v1/x HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n")
+        .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 404") && answer.contains("connection: close"), "{answer}");
+}
+
+#[test]
 fn an_upstream_out_of_reach_answers_in_the_caller_s_shape_without_secrets() {
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let url = format!("http://{nobody}");

@@ -1,14 +1,17 @@
 //! The one body type of replies and upstream requests. NOT reading one.
 
 use std::fmt;
+use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
+use tokio::time::{Sleep, sleep};
 
 /// What can go wrong while a body moves.
 pub type BodyError = Box<dyn std::error::Error + Send + Sync>;
@@ -19,7 +22,20 @@ pub type BodyError = Box<dyn std::error::Error + Send + Sync>;
 pub const BUFFER: usize = 96 << 10;
 
 /// A body on its way. Received ones go through unboxed, trailers and lengths included.
-pub struct Body(Kind);
+pub struct Body {
+    kind: Kind,
+    failure: Option<Box<Failure>>,
+}
+
+/// What a body failed with, told after a pause.
+struct Failure {
+    error: Option<BodyError>,
+    pause: Pin<Box<Sleep>>,
+}
+
+/// How long a body that fails keeps that to itself. hyper gives a connection up at once when a body fails, and with it
+/// what it has not written yet: the head, and all that was said before the failure.
+const LAST_WORDS: Duration = Duration::from_millis(100);
 
 enum Kind {
     Whole(Full<Bytes>),
@@ -28,18 +44,22 @@ enum Kind {
 }
 
 impl Body {
+    fn of(kind: Kind) -> Self {
+        Self { kind, failure: None }
+    }
+
     pub fn empty() -> Self {
         Self::whole(Bytes::new())
     }
 
     /// Bytes that are all there: the length is known.
     pub fn whole(bytes: impl Into<Bytes>) -> Self {
-        Self(Kind::Whole(Full::new(bytes.into())))
+        Self::of(Kind::Whole(Full::new(bytes.into())))
     }
 
     /// As it comes from a socket.
     pub fn received(body: Incoming) -> Self {
-        Self(Kind::Received(body))
+        Self::of(Kind::Received(body))
     }
 
     /// Anything else, such as a `StreamBody` of frames. It is dropped when its reader goes away.
@@ -48,7 +68,17 @@ impl Body {
         B: HttpBody<Data = Bytes> + Send + 'static,
         B::Error: Into<BodyError>,
     {
-        Self(Kind::Made(body.map_err(Into::into).boxed_unsync()))
+        Self::of(Kind::Made(body.map_err(Into::into).boxed_unsync()))
+    }
+}
+
+impl Kind {
+    fn poll_frame(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        match self {
+            Self::Whole(body) => Pin::new(body).poll_frame(context).map_err(|never| match never {}),
+            Self::Received(body) => Pin::new(body).poll_frame(context).map_err(Into::into),
+            Self::Made(body) => Pin::new(body).poll_frame(context),
+        }
     }
 }
 
@@ -57,15 +87,19 @@ impl HttpBody for Body {
     type Error = BodyError;
 
     fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        match &mut self.get_mut().0 {
-            Kind::Whole(body) => Pin::new(body).poll_frame(context).map_err(|never| match never {}),
-            Kind::Received(body) => Pin::new(body).poll_frame(context).map_err(Into::into),
-            Kind::Made(body) => Pin::new(body).poll_frame(context),
+        let body = self.get_mut();
+        if body.failure.is_none() {
+            let polled = body.kind.poll_frame(context);
+            let Poll::Ready(Some(Err(error))) = polled else { return polled };
+            body.failure = Some(Box::new(Failure { error: Some(error), pause: Box::pin(sleep(LAST_WORDS)) }));
         }
+        let Some(failure) = &mut body.failure else { return Poll::Ready(None) };
+        ready!(failure.pause.as_mut().poll(context));
+        Poll::Ready(failure.error.take().map(Err))
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.0 {
+        match &self.kind {
             Kind::Whole(body) => body.is_end_stream(),
             Kind::Received(body) => body.is_end_stream(),
             Kind::Made(body) => body.is_end_stream(),
@@ -73,7 +107,7 @@ impl HttpBody for Body {
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.0 {
+        match &self.kind {
             Kind::Whole(body) => body.size_hint(),
             Kind::Received(body) => body.size_hint(),
             Kind::Made(body) => body.size_hint(),
@@ -83,7 +117,7 @@ impl HttpBody for Body {
 
 impl fmt::Debug for Body {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = match &self.0 {
+        let kind = match &self.kind {
             Kind::Whole(_) => "whole",
             Kind::Received(_) => "received",
             Kind::Made(_) => "made",

@@ -117,7 +117,24 @@ where
         }
         Coding::Deflate => Box::pin(ZlibDecoder::new(reader)),
         Coding::Brotli => Box::pin(BrotliDecoder::new(reader)),
-        Coding::Zstd => Box::pin(ZstdDecoder::new(reader)),
+        Coding::Zstd => {
+            let mut decoder = ZstdDecoder::new(reader);
+            decoder.multiple_members(true); // RFC 8878: so are its frames
+            Box::pin(decoder)
+        }
         Coding::Unknown => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_body_of_several_frames_is_read_to_its_end() {
+        // A frame of one raw block: magic, one byte of size, a last block of two bytes.
+        let frame = |text: &[u8; 2]| [&[0x28, 0xb5, 0x2f, 0xfd, 0x20, 2, 0x11, 0, 0], text.as_slice()].concat();
+        let body = Bytes::from([frame(b"he"), frame(b"re")].concat());
+        assert_eq!(decoded(&body, Coding::Zstd, 100).await.as_deref(), Some(b"here".as_slice()));
+    }
 }

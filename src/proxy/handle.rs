@@ -53,14 +53,16 @@ impl Handler for Corridor {
         let mut chat = Chat::new(app, route, format, path, &parts, mode);
         let catalog = match app.catalogs.asked(&parts.headers) {
             Ok(catalog) => catalog,
-            Err(trouble) => return chat.answered(&trouble),
+            Err(trouble) => return respond::unread(&parts, body, chat.answered(&trouble)).await,
         };
         if mode == Mode::Off && catalog.is_none() {
             return chat.relay(Action::Relayed, Some(Bypass::Off), Body::received(body)).await;
         }
         let raw = match coding::whole(body, app.max_body).await {
             Read::Whole(bytes) => bytes,
-            Read::TooLong(_) if catalog.is_some() => return chat.answered(&Trouble::TooLong),
+            Read::TooLong(body) if catalog.is_some() => {
+                return respond::unread(&parts, body, chat.answered(&Trouble::TooLong)).await;
+            }
             Read::TooLong(body) => return chat.relay(Action::Full, Some(Bypass::TooLarge), body).await,
             Read::Broken => return respond::trouble(&chat.path, &Trouble::Body),
         };
@@ -124,7 +126,7 @@ impl Chat {
             ..Outcome::default()
         };
         let recorder = Recorder::new(app.clone(), outcome);
-        Self { app: app.clone(), route, format, head: Head::of(parts), path, recorder, noting: None }
+        Self { app: app.clone(), route, format, head: Head::of(parts).staying(), path, recorder, noting: None }
     }
 
     /// Reads, decides, chooses. In shadow the agent's bytes are sent whatever is found; the reason is told all the same.

@@ -47,6 +47,14 @@ impl Head {
         self
     }
 
+    /// For a request that stays HTTP, whatever its client would change to: a chat has no tunnel.
+    pub fn staying(self) -> Self {
+        if !self.upgrade {
+            return self;
+        }
+        Self { upgrade: false, ..self.without(&[UPGRADE, CONNECTION]) }
+    }
+
     fn without(&self, names: &[HeaderName]) -> Self {
         let mut headers = HeaderMap::with_capacity(self.headers.len());
         for (name, value) in self.headers.iter().filter(|(name, _)| !names.contains(name)) {

@@ -10,7 +10,7 @@ use http::{Response, StatusCode};
 use hyper::body::Incoming;
 
 use super::app::App;
-use super::body::Body;
+use super::body::{Body, BodyError};
 use super::choose::{Chosen, Request};
 use super::head::Head;
 use super::recall::{self, Remembered};
@@ -152,7 +152,7 @@ impl Narrowing {
                 self.withdraw(before);
                 continue;
             }
-            if reply.status() != StatusCode::OK || self.framing(&reply) != framing {
+            if !reply.status().is_success() || self.framing(&reply) != framing {
                 return Err(Failure::Refused(reply));
             }
             return source::source(reply).ok_or_else(|| Failure::Unsent(SendError::Broken("unknown encoding".into())));
@@ -270,6 +270,13 @@ impl Narrowing {
         self.remembered.note(&*self.app.store, &self.conversation, way, Some(&self.chosen)).await;
     }
 
+    /// Nothing has left, and what came cannot be shown: an error in the caller's shape.
+    pub fn instead(&self, error: &BodyError, recorder: &mut Recorder) -> Response<Body> {
+        let trouble = Trouble::Reply { name: self.route.upstream.name.clone(), why: error.to_string() };
+        recorder.replied(trouble.status().as_u16());
+        record::marked(respond::trouble(&self.sent.path, &trouble), &recorder.outcome)
+    }
+
     /// The reply ends the turn: the next one begins with what was said last.
     pub fn foresee(&self, assembler: &Assembler) {
         let (text, calls) = assembler.visible();
@@ -295,7 +302,7 @@ impl Narrowing {
 #[derive(Debug)]
 pub enum Failure {
     Unsent(SendError),
-    /// Not 200, or not what the first leg was.
+    /// No success, or not what the first leg was.
     Refused(Response<Incoming>),
 }
 
@@ -311,8 +318,8 @@ impl Failure {
     /// that the provider rejects, its reply to the agent's own bytes.
     pub async fn reply(self, narrowing: &Narrowing, recorder: &mut Recorder) -> Response<Body> {
         let reply = match self {
-            // A 200 that is not what the first leg was has not been read: it may show a search.
-            Self::Refused(reply) if is_refusal(reply.status()) || reply.status() == StatusCode::OK => {
+            // A success that is not what the first leg was has not been read: it may show a search.
+            Self::Refused(reply) if is_refusal(reply.status()) || reply.status().is_success() => {
                 recorder.outcome.action = Action::Full;
                 recorder.outcome.reason = Bypass::Refused.label();
                 recorder.sending();

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use bytes::Bytes;
-use http::{HeaderValue, Response, StatusCode};
+use http::{HeaderValue, Response};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::body::Incoming;
 
@@ -176,7 +176,7 @@ pub fn marked<B>(mut response: Response<B>, outcome: &Outcome) -> Response<B> {
 /// A reply that passes as it comes, watched and marked.
 pub fn watched(reply: Response<Incoming>, format: Format, path: &str, mut recorder: Recorder) -> Response<Body> {
     recorder.outcome.status = reply.status().as_u16();
-    let readable = reply.status() == StatusCode::OK && Coding::of(reply.headers()) == Coding::Identity;
+    let readable = reply.status().is_success() && Coding::of(reply.headers()) == Coding::Identity;
     let framing = source::framing(&reply, path).filter(|_| readable);
     let reader = framing.map(|framing| Assembler::new(format, framing, "", false));
     let (mut parts, body) = reply.into_parts();

@@ -14,7 +14,9 @@ use super::upstream::Upstreams;
 pub async fn untouched(upstreams: &Upstreams, mut request: Request<Incoming>) -> Response<Body> {
     let uri = request.uri().clone();
     let Some(target) = upstreams.find(&uri) else {
-        return respond::trouble(uri.path(), &Trouble::unknown_prefix(upstreams.list()));
+        let answer = respond::trouble(uri.path(), &Trouble::unknown_prefix(upstreams.list()));
+        let (parts, body) = request.into_parts();
+        return respond::unread(&parts, body, answer).await;
     };
     let mut client = None;
     if request.headers().contains_key(http::header::UPGRADE) {

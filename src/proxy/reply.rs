@@ -155,6 +155,7 @@ pub fn pieces(
                 continue;
             }
             if let Some(out) = unexpected.held() {
+                begun = true;
                 yield Piece::Data(out);
             }
             if next == Next::Exhausted {
@@ -168,8 +169,22 @@ pub fn pieces(
             }
             narrowing.remember(&assembler).await;
             narrowing.foresee(&assembler);
+            if leg.withheld && broken.is_none() {
+                broken = Some("it cannot be read, and may hold a search that is not the agent's".into());
+            }
+            if broken.is_none() && hidden && !leg.complete && !leg.failed {
+                broken = Some("it ended in the middle".into());
+            }
             let mut out = Vec::new();
             assembler.close(&mut out);
+            if let Some(error) = broken.take_if(|_| {
+                let nothing_left = !begun && !head_sent.load(Ordering::Acquire);
+                // Half of a document that is put together of two is nobody's bytes.
+                nothing_left && (out.is_empty() || (hidden && framing == Framing::Whole))
+            }) {
+                yield Piece::Instead(Box::new(narrowing.instead(&error, &mut recorder)));
+                return;
+            }
             if !out.is_empty() {
                 yield Piece::Data(out.into());
             }
@@ -190,9 +205,6 @@ pub fn pieces(
             }
             match (broken, trailers) {
                 (Some(error), _) => yield Piece::Broken(error),
-                (None, _) if hidden && !leg.complete && !leg.failed => {
-                    yield Piece::Broken("the provider's stream ended in the middle".into());
-                }
                 (None, Some(trailers)) => yield Piece::Trailers(trailers),
                 (None, None) => {}
             }

@@ -1,8 +1,14 @@
 //! The one place where an error becomes a status and a body, in the caller's format, so that its SDK shows the message
 //! and not a parse error. NOT logging, NOT a secret: no path, no query, no header is repeated.
 
-use http::header::{CONTENT_TYPE, HeaderValue};
-use http::{Response, StatusCode};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{CONNECTION, CONTENT_TYPE, EXPECT, HeaderValue};
+use http::request::Parts;
+use http::{Response, StatusCode, Version};
+use http_body::Body as HttpBody;
+use http_body_util::BodyExt;
 use serde::Serialize;
 
 use super::body::Body;
@@ -18,6 +24,8 @@ pub enum Trouble {
     UnknownPrefix { prefixes: Vec<String> },
     #[error("packlight: upstream {name} ({url}) cannot be reached: {why}")]
     Unreachable { name: String, url: String, why: String },
+    #[error("packlight: the reply of upstream {name} cannot be used: {why}")]
+    Reply { name: String, why: String },
     #[error("packlight: CONNECT is not served, set the agent's base URL and not its proxy")]
     Connect,
     #[error("packlight: the request's body broke off")]
@@ -61,7 +69,7 @@ impl Trouble {
     pub fn status(&self) -> StatusCode {
         match self {
             Self::UnknownPrefix { .. } => StatusCode::NOT_FOUND,
-            Self::Unreachable { .. } => StatusCode::BAD_GATEWAY,
+            Self::Unreachable { .. } | Self::Reply { .. } => StatusCode::BAD_GATEWAY,
             Self::Connect => StatusCode::METHOD_NOT_ALLOWED,
             Self::Body | Self::UnknownCatalog { .. } | Self::NoRoom(_) => StatusCode::BAD_REQUEST,
             Self::TooLong => StatusCode::PAYLOAD_TOO_LARGE,
@@ -74,6 +82,7 @@ impl Trouble {
         match self {
             Self::UnknownPrefix { .. } => "unknown_prefix",
             Self::Unreachable { .. } => "upstream_unreachable",
+            Self::Reply { .. } => "upstream_reply_broken",
             Self::Connect => "method_not_allowed",
             Self::Body => "incomplete_body",
             Self::UnknownCatalog { .. } => "unknown_catalog",
@@ -85,7 +94,7 @@ impl Trouble {
     fn kind(&self) -> &'static str {
         match self {
             Self::UnknownPrefix { .. } => "not_found_error",
-            Self::Unreachable { .. } => "api_error",
+            Self::Unreachable { .. } | Self::Reply { .. } => "api_error",
             Self::Connect | Self::Body | Self::UnknownCatalog { .. } => "invalid_request_error",
             Self::NoRoom(_) | Self::TooLong | Self::Encoding => "invalid_request_error",
         }
@@ -95,12 +104,41 @@ impl Trouble {
     fn status_name(&self) -> &'static str {
         match self {
             Self::UnknownPrefix { .. } => "NOT_FOUND",
-            Self::Unreachable { .. } => "UNAVAILABLE",
+            Self::Unreachable { .. } | Self::Reply { .. } => "UNAVAILABLE",
             Self::Connect | Self::Body | Self::UnknownCatalog { .. } => "INVALID_ARGUMENT",
             Self::NoRoom(_) | Self::TooLong | Self::Encoding => "INVALID_ARGUMENT",
         }
     }
 }
+
+/// The answer to a request whose body nobody wants. What there is of it is read first: a caller that is still sending
+/// would find its connection broken and not the answer. Where that takes too long, or the caller waits to be told to
+/// send, the answer says that the connection ends with it.
+pub async fn unread<B>(parts: &Parts, mut body: B, mut answer: Response<Body>) -> Response<Body>
+where
+    B: HttpBody<Data = Bytes> + Unpin,
+{
+    let all = async {
+        let mut read = 0;
+        while let Some(frame) = body.frame().await {
+            read += frame.ok()?.data_ref().map_or(0, Bytes::len);
+            if read > UNREAD {
+                return None;
+            }
+        }
+        Some(())
+    };
+    let waits = parts.headers.contains_key(EXPECT);
+    let is_over = !waits && tokio::time::timeout(UNREAD_WAIT, all).await.is_ok_and(|all| all.is_some());
+    if !is_over && parts.version < Version::HTTP_2 {
+        answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    answer
+}
+
+/// Bytes of a body that are read for nothing, and for how long.
+const UNREAD: usize = 64 << 20;
+const UNREAD_WAIT: Duration = Duration::from_secs(5);
 
 /// The answer for a caller of this path.
 pub fn trouble(path: &str, trouble: &Trouble) -> Response<Body> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::StreamExt;
-use http::{HeaderMap, Response, StatusCode};
+use http::{HeaderMap, Response};
 use http_body::Frame;
 use http_body_util::StreamBody;
 use hyper::body::Incoming;
@@ -138,12 +138,13 @@ impl Chat {
                 None => return self.own(Action::Full, Some(Bypass::Refused), &narrowing.sent).await,
             }
         }
-        if reply.status() != StatusCode::OK || Coding::of(reply.headers()) == Coding::Unknown {
+        if !reply.status().is_success() || Coding::of(reply.headers()) == Coding::Unknown {
             return watched(reply, self.format, &self.path, self.recorder);
         }
         let framing = narrowing.framing(&reply);
         self.recorder.outcome.status = reply.status().as_u16();
         let mut answer = Response::new(());
+        *answer.status_mut() = reply.status();
         *answer.headers_mut() = head::of_rewritten(reply.headers());
         let answer = marked(answer, &self.recorder.outcome);
         let Some(frames) = source::source(reply) else { return respond::trouble(&self.path, &Trouble::Body) };

@@ -39,6 +39,8 @@ pub struct Leg {
     pub calls: Vec<Call>,
     /// Was there visible text?
     pub spoke: bool,
+    /// Bytes of it are kept from the client for good: they cannot be read, and may tell of what is hidden.
+    pub withheld: bool,
     /// This leg's own usage.
     pub usage: Usage,
 }

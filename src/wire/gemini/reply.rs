@@ -112,8 +112,9 @@ impl Reader {
         match self.framing {
             Framing::Whole => {
                 let body = std::mem::take(&mut self.body);
-                if let Some(chunk) = std::str::from_utf8(&body).ok().and_then(Chunk::parse) {
-                    self.observe(&chunk);
+                match std::str::from_utf8(&body).ok().and_then(Chunk::parse) {
+                    Some(chunk) => self.observe(&chunk),
+                    None => self.leg.told.withheld = self.names_hidden(&body),
                 }
                 self.body = body;
             }
@@ -243,7 +244,9 @@ impl Reader {
                 }
             }
             Some(_) => self.take(piece, &mut out),
-            None if self.later || self.leg.searches() || self.names_hidden(&rest) => {}
+            None if self.later || self.leg.searches() || self.names_hidden(&rest) => {
+                self.leg.told.withheld = !self.leg.told.complete && !rest.trim_ascii().is_empty();
+            }
             None => self.leg.held.push(Piece::Half(rest)),
         }
         self.pending = out;

@@ -102,6 +102,7 @@ impl Heard {
             searches: searches.map(|block| Search { id: block.text("id"), query: query(block.arguments()) }).collect(),
             calls: self.own_calls(),
             spoke: !self.shown_text().is_empty(),
+            withheld: false,
             usage: self.usage.normalised(),
         }
     }

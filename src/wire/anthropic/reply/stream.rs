@@ -51,12 +51,14 @@ impl Stream {
 
     pub(super) fn end_leg(&mut self) -> Leg {
         let rest = self.splitter.rest();
-        if !rest.is_empty() && (whole(&rest) || !self.unsafe_to_show(&rest)) {
+        let is_unsafe = !rest.is_empty() && !whole(&rest) && self.unsafe_to_show(&rest);
+        if !rest.is_empty() && !is_unsafe {
             self.take(rest);
         }
         self.heard.settle(&self.hidden);
         self.drain();
-        self.past.end(&mut self.heard, &self.hidden)
+        let withheld = is_unsafe && !self.ended && self.heard.finish.is_none();
+        Leg { withheld, ..self.past.end(&mut self.heard, &self.hidden) }
     }
 
     pub(super) fn next_leg(&mut self) {

@@ -36,8 +36,9 @@ impl Whole {
         if let Some(message) = message {
             self.read(&message);
         }
+        let withheld = !self.readable && self.hidden.may_be_told(&body);
         self.body = body;
-        self.past.end(&mut self.heard, &self.hidden)
+        Leg { withheld, ..self.past.end(&mut self.heard, &self.hidden) }
     }
 
     pub(super) fn next_leg(&mut self) {

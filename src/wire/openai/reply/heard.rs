@@ -192,6 +192,7 @@ impl Heard {
             misled: misled.map(|(at, _)| at).collect(),
             calls: self.own_calls(),
             spoke: !self.shown_content.is_empty(),
+            withheld: false,
             usage: self.usage.normalised(),
         }
     }

@@ -36,6 +36,7 @@ impl Whole {
         if let Some(top) = top {
             self.read(&top);
         }
+        let withheld = !self.readable && self.hidden.may_be_told(&body);
         self.body = body;
         let mixed = self.heard.first_own().is_some();
         if !(self.hold_text && self.heard.searched() && !mixed) {
@@ -43,7 +44,7 @@ impl Whole {
             self.heard.shown_reasoning =
                 self.heard.reasoning.as_ref().map(|(_, reasoning)| reasoning.clone()).unwrap_or_default();
         }
-        self.past.end(&mut self.heard, &self.hidden)
+        Leg { withheld, ..self.past.end(&mut self.heard, &self.hidden) }
     }
 
     pub(super) fn next_leg(&mut self) {
