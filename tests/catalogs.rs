@@ -204,9 +204,11 @@ fn a_name_that_no_catalog_has_is_answered_in_the_agents_own_shape() {
         };
         assert_eq!(told.0, told.1);
     }
+    let empty = sidecar.post_with(KIMI, &[("x-packlight-catalog", "")], &asks(RAIN)[0].1.to_string());
+    assert_eq!((empty.status, empty.json()["error"]["message"].as_str()), (400, Some(message)));
     assert!(provider.chats().is_empty());
     let counted = || sidecar.metrics().value("packlight_requests_total", &[("reason", "catalog")]);
-    eventually("they are counted", || (counted() == 3.0).then_some(()));
+    eventually("they are counted", || (counted() == 4.0).then_some(()));
     assert!(!sidecar.log().contains("sk-not-a-name"));
 }
 

@@ -114,6 +114,52 @@ url = "http://secret@h"
 }
 
 #[test]
+fn what_serving_would_refuse_is_refused() {
+    let named = "[narrow]\nfind_tools_name = \"call_tool\"\n";
+    let why = "`call_tool` is the tool that dispatch declares beside it, choose another name";
+    assert_eq!(problems(named, &[]), [format!("line 2: narrow.find_tools_name: {why}")]);
+
+    for url in ["redis://:secret@h:badport", "redis://:secret@", "unix://"] {
+        let told = problems(&format!("[store]\nurl = \"{url}\"\n"), &[]);
+        assert!(told.len() == 1 && told[0].starts_with("line 2: store.url: is not a Redis URL: write"), "{told:?}");
+        assert!(!told[0].contains("secret"), "{told:?}");
+    }
+
+    let folder = tempfile::tempdir().unwrap();
+    let log = |path: &Path| format!("[log]\ndecisions = \"{}\"\n", path.display());
+    let shown = folder.path().display();
+    let is_folder = format!("line 2: log.decisions: {shown} is a folder: name a file in it");
+    assert_eq!(problems(&log(folder.path()), &[]), [is_folder]);
+    let missing = format!("line 2: log.decisions: there is no folder {shown}/none");
+    assert_eq!(problems(&log(&folder.path().join("none/log.jsonl")), &[]), [missing]);
+    assert!(parse(&log(&folder.path().join("log.jsonl")), &[]).is_ok());
+    assert!(parse("[log]\ndecisions = \"log.jsonl\"\n", &[]).is_ok());
+}
+
+#[test]
+fn the_two_ports_must_not_meet() {
+    let read = |data: &str, admin: &str| {
+        parse(&format!("[server]\nlisten = \"{data}\"\nadmin_listen = \"{admin}\"\n"), &[]).map(drop)
+    };
+    for (data, admin) in [
+        ("127.0.0.1:7", "127.0.0.1:7"),
+        ("0.0.0.0:7", "127.0.0.1:7"),
+        ("127.0.0.1:7", "0.0.0.0:7"),
+        ("[::]:7", "127.0.0.1:7"),
+        ("[::]:7", "0.0.0.0:7"),
+        ("[::1]:7", "[::]:7"),
+    ] {
+        let told = format!("line 3: server.admin_listen: {data} is the data port already");
+        assert_eq!(read(data, admin), Err(vec![told]), "{data} {admin}");
+    }
+    for (data, admin) in
+        [("127.0.0.1:7", "127.0.0.2:7"), ("0.0.0.0:7", "[::1]:7"), ("0.0.0.0:7", "0.0.0.0:8"), ("[::]:0", "[::]:0")]
+    {
+        assert_eq!(read(data, admin), Ok(()), "{data} {admin}");
+    }
+}
+
+#[test]
 fn upstreams_must_be_told_apart() {
     let text = r#"
 [[upstream]]

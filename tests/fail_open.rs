@@ -299,6 +299,25 @@ fn mode_off_is_relayed_and_shadow_and_holdout_are_named() {
 }
 
 #[test]
+fn a_mode_that_is_none_is_read_as_off() {
+    let (provider, sidecar) = lenient();
+    let body = roster::ask("send a mail").to_string();
+    let asks = |mode: &str| sidecar.post_with(CHAT, &[("x-packlight-mode", mode)], &body);
+    assert_eq!(asks("Shadow").packlight("action"), "shadow");
+    for mode in ["of", "shadow,narrow", ""] {
+        let answer = asks(mode);
+        assert_eq!(
+            (answer.packlight("action"), answer.packlight("reason")),
+            ("relayed".into(), "off".into()),
+            "{mode}"
+        );
+        assert_eq!(provider.chats().last().expect("sent").body, body.as_bytes(), "{mode}");
+    }
+    assert_eq!(sidecar.log().matches("x-packlight-mode").count(), 1, "{}", sidecar.log());
+    assert_eq!(asks("NARROW").packlight("action"), "narrowed");
+}
+
+#[test]
 fn a_full_queue_fails_open_at_once() {
     use std::io::Write;
     let provider = Provider::new().lenient().answer(|_| Reply::text("done")).start();

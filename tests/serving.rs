@@ -320,6 +320,29 @@ fn check_says_ok_or_everything_that_is_wrong() {
 }
 
 #[test]
+fn check_warns_where_there_is_no_model() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("other.bin"), b"x").unwrap();
+    let check = |toml: &str| {
+        std::fs::write(folder.path().join("packlight.toml"), toml).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_packlight"));
+        command.env_clear().current_dir(folder.path()).args(["check", "packlight.toml"]);
+        let output = command.output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    let absent = "warning: every request would go in full: no embedding model is loaded: run `make model` or set \
+                  embeddings.model_path\n";
+    let (code, out) = check("");
+    assert!(code == Some(0) && out.starts_with("ok\n") && out.ends_with(absent), "{out}");
+    let wrong = "warning: every request would go in full: embeddings.model_path: other.bin is not the model file: it \
+                 has 1 bytes instead of 71622400; `make model` fetches it\n";
+    let (code, out) = check("[embeddings]\nmodel_path = \"other.bin\"\n");
+    assert!(code == Some(0) && out.ends_with(wrong), "{out}");
+    let (code, out) = check("[embeddings]\nprovider = \"openai\"\nurl = \"http://127.0.0.1:1/v1\"\n");
+    assert!(code == Some(0) && !out.contains("warning"), "{out}");
+}
+
+#[test]
 fn wrong_arguments_are_64_and_help_is_0() {
     assert_eq!(packlight(&["serv"]).0, Some(64));
     assert_eq!(packlight(&["serve", "--confg", "x"]).0, Some(64));

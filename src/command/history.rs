@@ -18,7 +18,7 @@ pub(crate) fn history(arguments: &History) -> Result<(), Failure> {
     }
     runtime::run(async {
         let redis = Redis::new(config.store.url.reveal(), &config.store.prefix)
-            .map_err(|error| Failure::Run(error.to_string()))?;
+            .map_err(|error| Failure::Run(format!("store.url {error}")))?;
         let forgotten = redis.forget(Op::HistoryPut, KEYS).await;
         if redis.errors().iter().any(|(_, count)| *count > 0) {
             return Err(Failure::Run("redis cannot be reached or does not answer in time: nothing is certain".into()));

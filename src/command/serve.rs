@@ -5,8 +5,11 @@ use std::path::Path;
 
 use packlight::config::Config;
 use packlight::config::problem::Problem;
+use packlight::embed::Provider;
+use packlight::embed::builtin::Builtin;
 use packlight::proxy::shutdown::Shutdown;
 use packlight::proxy::tls;
+use packlight::retrieval::embedder::EmbedError;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::arguments::Serve;
@@ -27,7 +30,23 @@ pub(crate) fn check(file: &Path) -> Result<(), Failure> {
     if let Some(pair) = &config.server.tls {
         tls::acceptor(pair).map_err(|error| Failure::settings(Some(file), vec![error.to_string()]))?;
     }
-    failure::print(&summary(&config))
+    failure::print(&(summary(&config) + &unembedded(&config)))
+}
+
+/// What stands in the way of the builtin embedder. A warning and no problem: without it the sidecar serves, and a model
+/// may be put there before it does.
+fn unembedded(config: &Config) -> String {
+    let embeddings = &config.embeddings;
+    if embeddings.provider != Provider::Builtin {
+        return String::new();
+    }
+    let found = Builtin::find(embeddings.model_path.as_deref(), embeddings.cache_dir.as_deref());
+    let why = match found.map(|path| Builtin::load(&path)) {
+        Some(Ok(_)) => return String::new(),
+        Some(Err(error)) => format!("embeddings.model_path: {error}"),
+        None => EmbedError::Absent.to_string(),
+    };
+    format!("warning: every request would go in full: {why}\n")
 }
 
 /// The settings of a command.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use packlight::config::Config;
 use packlight::proxy::admin::Admin;
-use packlight::proxy::app::App;
+use packlight::proxy::app::{App, StartError};
 use packlight::proxy::handle::Corridor;
 use packlight::proxy::shutdown::Shutdown;
 use packlight::proxy::{self, tls};
@@ -41,7 +41,7 @@ impl Sidecar {
         let shutdown = Shutdown::new(config.server.shutdown_grace);
         let page_shutdown = Shutdown::new(PAGE_GRACE);
         let app = App::start(config, shutdown.clone());
-        let app = Arc::new(app.map_err(|error| Failure::Run(format!("cannot start: {error}")))?);
+        let app = Arc::new(app.map_err(|error| unstarted(config, &error))?);
         let page = Admin::new(app.clone(), shutdown.clone());
         Ok(Self {
             data: data_address,
@@ -60,6 +60,17 @@ impl Sidecar {
         let _ = self.page.await;
         ended.map_err(|error| Failure::Run(format!("serving ended early: {error}")))
     }
+}
+
+/// An error of the system names no file.
+fn unstarted(config: &Config, error: &StartError) -> Failure {
+    let text = match (error, &config.log.decisions) {
+        (StartError::Journal(error), Some(path)) => {
+            format!("log.decisions = {} cannot be written: {error}", path.display())
+        }
+        _ => error.to_string(),
+    };
+    Failure::Run(format!("cannot start: {text}"))
 }
 
 const PAGE_GRACE: Duration = Duration::from_secs(1);

@@ -14,6 +14,7 @@ use super::secret::Secret;
 use super::server::Server;
 use super::source::{self, Builtin, Node};
 use super::{Config, Log, Store, StoreKind, upstream};
+use crate::store::Redis;
 
 impl Config {
     /// Reads the file, if there is one, and the process's environment.
@@ -88,10 +89,26 @@ impl Log {
     fn read(mut section: Section<'_>) -> Self {
         let mut log = Self::default();
         section.take_path("decisions", &mut log.decisions);
+        if let Some(problem) = log.decisions.as_deref().and_then(no_file) {
+            section.report("decisions", problem);
+        }
         section.take("text", &mut log.text, read::flag);
         section.take("vectors", &mut log.vectors, read::flag);
         section.finish();
         log
+    }
+}
+
+/// Why no file can be made at this path; what only opening it would tell (who may write) is left to the start.
+fn no_file(path: &Path) -> Option<String> {
+    let folder = match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    match (path.is_dir(), folder.is_dir()) {
+        (true, _) => Some(format!("{} is a folder: name a file in it", path.display())),
+        (false, true) => None,
+        (false, false) => Some(format!("there is no folder {}", folder.display())),
     }
 }
 
@@ -100,7 +117,10 @@ fn redis(node: &Node) -> Result<Secret, String> {
     let url = read::text(node)?;
     let known = ["redis://", "unix://", "redis+unix://"].iter().any(|scheme| url.starts_with(scheme));
     match (known, url.starts_with("rediss://")) {
-        (true, _) => Ok(Secret::new(url)),
+        (true, _) => match Redis::new(&url, "") {
+            Ok(_) => Ok(Secret::new(url)),
+            Err(bad) => Err(bad.to_string()),
+        },
         (_, true) => Err("TLS to Redis is not built in, use redis:// to a local proxy such as stunnel".to_owned()),
         _ => Err("must start with redis:// or unix://".to_owned()),
     }

@@ -12,6 +12,7 @@ use super::source::Node;
 use crate::embed::Provider;
 use crate::retrieval::head::Head;
 use crate::retrieval::width::Width;
+use crate::turn::dispatch::CALL_TOOL;
 use crate::turn::policy::{Directory, Facts, Order, Policy, Stability};
 
 /// `[narrow]`, or an upstream's own.
@@ -260,7 +261,9 @@ fn tool_name(node: &Node) -> Result<String, String> {
     let name = read::text(node)?;
     let start = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     let rest = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
-    if start && rest && name.len() <= 64 {
+    if name == CALL_TOOL {
+        Err(format!("`{CALL_TOOL}` is the tool that dispatch declares beside it, choose another name"))
+    } else if start && rest && name.len() <= 64 {
         Ok(name)
     } else {
         Err(format!("`{name}` is not a name of at most 64 letters, digits, _ and - that starts with a letter or _"))

@@ -1,6 +1,6 @@
 //! The two ports and what holds for every request. NOT upstreams.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ impl Server {
         section.take("admin_listen", &mut server.admin_listen, address);
         section.take("max_body", &mut server.max_body, read::size);
         section.take("shutdown_grace", &mut server.shutdown_grace, read::duration);
-        if server.listen == server.admin_listen && server.listen.port() != 0 {
+        if overlap(server.listen, server.admin_listen) {
             section.report("admin_listen", format!("{} is the data port already", server.listen));
         }
         let given = section.has("tls");
@@ -61,6 +61,14 @@ impl Server {
         section.finish();
         server
     }
+}
+
+/// Would the second of the two be refused its port? `0.0.0.0` stands for every IPv4 address of the machine, and `::`, as
+/// Linux binds it, for those of both kinds. Port 0 is a free one.
+fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
+    let covers = |all: IpAddr, ip: IpAddr| all.is_unspecified() && (all.is_ipv6() || ip.is_ipv4());
+    let (a, b) = (one.ip(), other.ip());
+    one.port() == other.port() && one.port() != 0 && (a == b || covers(a, b) || covers(b, a))
 }
 
 fn read_tls(mut section: Section<'_>) -> Option<Tls> {

@@ -2,6 +2,7 @@
 //! group its conversation is in. NOT the body, NOT what follows from it.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
@@ -28,14 +29,23 @@ pub fn asked(headers: &HeaderMap) -> Asked {
     }
 }
 
-/// The mode that this one request asks for.
+/// The mode that this one request asks for. Whoever asks for something wants other than what is configured, and a word
+/// that is not known may be a misspelt `shadow`: the agent's own bytes are the safe answer to it.
 pub fn mode(headers: &HeaderMap) -> Option<Mode> {
-    match headers.get("x-packlight-mode")?.to_str().ok()?.trim() {
-        "off" => Some(Mode::Off),
-        "shadow" => Some(Mode::Shadow),
-        "narrow" => Some(Mode::Narrow),
-        _ => None,
-    }
+    static SAID: Once = Once::new();
+    let mut values = headers.get_all("x-packlight-mode").iter();
+    let value = values.next()?;
+    let word = value.to_str().ok().filter(|_| values.next().is_none()).map(|word| word.trim().to_ascii_lowercase());
+    Some(match word.as_deref() {
+        Some("off") => Mode::Off,
+        Some("shadow") => Mode::Shadow,
+        Some("narrow") => Mode::Narrow,
+        _ => {
+            // Without the value: no header is logged.
+            SAID.call_once(|| tracing::warn!("an x-packlight-mode is none of off, shadow, narrow: it is read as off"));
+            Mode::Off
+        }
+    })
 }
 
 /// A digest of whoever pays: memories are never shared across credentials.
@@ -108,6 +118,20 @@ mod tests {
         assert_eq!(asked.keep, ["a", "b", "c"]);
         assert_eq!(asked.connected, Some(std::collections::BTreeSet::new()), "no connector at all");
         assert!(!asked.resume);
+    }
+
+    #[test]
+    fn a_mode_is_heard_in_any_case_and_an_unknown_one_is_off() {
+        let of = |value: &'static str| mode(&headers(&[("x-packlight-mode", value)]));
+        assert_eq!(
+            (of(" Shadow "), of("NARROW"), of("off")),
+            (Some(Mode::Shadow), Some(Mode::Narrow), Some(Mode::Off))
+        );
+        for unknown in ["of", "shadow,narrow", "", "true"] {
+            assert_eq!(of(unknown), Some(Mode::Off), "{unknown}");
+        }
+        let twice = headers(&[("x-packlight-mode", "narrow"), ("x-packlight-mode", "shadow")]);
+        assert_eq!((mode(&twice), mode(&headers(&[]))), (Some(Mode::Off), None));
     }
 
     #[test]

@@ -55,14 +55,14 @@ impl Catalogs {
         })
     }
 
-    /// The catalog that a request refers to; `None`: it refers to none.
+    /// The catalog that a request refers to; `None`: it refers to none. An empty name is one that no catalog has: whoever
+    /// left it empty has sent no tools either.
     pub fn asked(&self, headers: &HeaderMap) -> Result<Option<Arc<Listing>>, Trouble> {
         let mut values = headers.get_all(HEADER).iter();
         let Some(value) = values.next() else { return Ok(None) };
         let name = value.to_str().map(str::trim).ok().filter(|_| values.next().is_none());
         match name.and_then(|name| self.0.iter().find(|catalog| catalog.file.name == name)) {
             Some(catalog) => Ok(Some(catalog.listing())),
-            None if name == Some("") => Ok(None),
             None => {
                 let known = self.0.iter().map(|catalog| catalog.file.name.clone()).collect();
                 Err(Trouble::UnknownCatalog { known })
@@ -133,10 +133,9 @@ mod tests {
         };
         let catalogs = Catalogs::new(&[read("crm", &["a", "b"]), read("hr", &["c"])]);
         assert_eq!(asked(&catalogs, &[]), Ok(None));
-        assert_eq!(asked(&catalogs, &[" "]), Ok(None));
         assert_eq!(asked(&catalogs, &[" crm "]), Ok(Some(2)));
         let unknown = "packlight: x-packlight-catalog names no catalog: there are crm, hr";
-        for values in [&["CRM"][..], &["crm,hr"], &["crm", "hr"]] {
+        for values in [&["CRM"][..], &["crm,hr"], &["crm", "hr"], &[""], &[" "]] {
             assert_eq!(asked(&catalogs, values), Err(unknown.to_owned()), "{values:?}");
         }
         let none = "packlight: x-packlight-catalog names no catalog: none is configured ([catalogs.NAME])";

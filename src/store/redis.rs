@@ -23,7 +23,7 @@ const CONNECT: Duration = Duration::from_secs(2);
 
 /// The URL names no Redis. It may hold a password, so it is not repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("store.url is not a Redis URL: write redis://host:port, redis://user:password@host:port/db or unix:///path")]
+#[error("is not a Redis URL: write redis://host:port, redis://user:password@host:port/db or unix:///path")]
 pub struct BadUrl;
 
 /// Bytes on Redis, under `<prefix>:<key>`.
