@@ -63,7 +63,9 @@ pub enum Problem {
     Pairs { catalogs: usize, cases: usize },
     #[error("no catalog is named: --catalog")]
     NoCatalog,
-    #[error("{set}: no case is left of its files: see its langs and tags")]
+    #[error(
+        "{set}: no case is left of its files: they are empty, or what the set asks for (langs, tags, part) leaves none"
+    )]
     NoCases { set: String },
     #[error("the head cannot be used: {0}")]
     Head(#[from] Unfit),

@@ -251,6 +251,25 @@ fn a_message_is_told_why_it_gets_its_tools() {
 }
 
 #[test]
+fn a_message_without_text_is_not_explained() {
+    let bench = Bench::new();
+    let ran = bench.run(&["explain", "--catalog", "catalog.json", " "]);
+    assert!(ran.code == 1 && ran.errors.contains("no_query"), "{}", ran.errors);
+    let ran = bench.run(&["explain", "--catalog", "catalog.json", "--k", "0", "send a letter"]);
+    assert!(ran.code == 64 && ran.errors.contains("must be at least 1"), "{}", ran.errors);
+}
+
+#[test]
+fn a_log_that_teaches_nothing_is_refused_before_anything_is_embedded() {
+    let bench = Bench::new();
+    bench.write("log.jsonl", "");
+    let ran = bench.run(&["tune", "log.jsonl", "--config", "config.toml", "--catalog", "catalog.json"]);
+    assert!(ran.code == 1 && ran.errors.contains("0 labelled messages"), "{}", ran.errors);
+    assert!(ran.errors.contains("log.vectors = true") && ran.errors.contains("log.text = true"), "{}", ran.errors);
+    assert!(bench.provider.embedded().is_empty());
+}
+
+#[test]
 fn what_is_learnt_is_written_only_when_it_helps() {
     let bench = Bench::new();
     bench.write("cases.jsonl", &strange_cases(&|i| i % 6));

@@ -153,7 +153,7 @@ pub(crate) struct Tune {
 #[derive(Debug, Args)]
 pub(crate) struct Asked {
     /// How many tools are selected, or `auto`; by default as many as are served
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = width)]
     pub k: Option<Width>,
     /// A configuration file: the embedder, the catalog, how many tools are selected
     #[arg(long, value_name = "FILE")]
@@ -161,6 +161,14 @@ pub(crate) struct Asked {
     /// For a machine
     #[arg(long)]
     pub json: bool,
+}
+
+/// Of no tools at all there is nothing to say.
+fn width(text: &str) -> Result<Width, String> {
+    match text.parse()? {
+        Width::Fixed(0) => Err("must be at least 1".to_owned()),
+        width => Ok(width),
+    }
 }
 
 /// Rosters and labelled requests for them.
@@ -173,7 +181,8 @@ pub(crate) struct Cases {
     /// JSON lines of `id, lang, query | messages, expect[], tags, catalog`, or a folder with a cases.jsonl
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub cases: Vec<PathBuf>,
-    /// TOML: a list of `[[set]]` with `name, catalog, cases, langs, tags, sample, tools`
+    /// TOML: a list of `[[set]]` with `name, catalog, overlay, cases = ["…"], langs, not_langs, tags, not_tags,
+    /// part = "1/2", sample, tools`
     #[arg(long, value_name = "FILE")]
     pub sets: Option<PathBuf>,
     /// A catalog file: categories, keywords, the core

@@ -31,6 +31,10 @@ pub(crate) fn explain(arguments: &Explain) -> Result<(), Failure> {
             vec![Utterance { text: message.clone().unwrap_or_default(), reply_before: String::new() }]
         }
     };
+    if dialogue.last().is_none_or(|last| last.text.trim().is_empty()) {
+        let why = "the message has no text: a request like this goes in full (reason no_query), nothing is ranked";
+        return Err(Failure::Run(why.to_owned()));
+    }
     let options = Options {
         tools: Tools::read(&arguments.catalog, &overlay).map_err(failed)?,
         dialogue,

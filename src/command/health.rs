@@ -13,7 +13,8 @@ use super::serve;
 pub(crate) fn health(config: Option<&Path>) -> Result<(), Failure> {
     let address = reachable(serve::load(config)?.server.admin_listen);
     let failed = |why: String| Failure::Run(format!("health: {address}: {why}"));
-    let answer = ask(address).map_err(|error| failed(error.to_string()))?;
+    let answer = ask(address)
+        .map_err(|error| failed(format!("{error}: does it serve, and with this admin_listen (--config)?")))?;
     if answer.starts_with("HTTP/1.1 200 ") { Ok(()) } else { Err(failed("it does not say that it is well".to_owned())) }
 }
 

@@ -2,6 +2,7 @@
 //! of a file belong to a set is decided by what stands in them and a hash, never by chance. NOT ranking.
 
 use std::collections::{BTreeMap, HashSet};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -117,7 +118,7 @@ impl Set {
             return Err(Problem::NoCases { set: name });
         }
         let load = |(catalog, cases): (PathBuf, Vec<Case>)| {
-            let mut tools = Tools::read(&catalog, &overlay)?;
+            let mut tools = Tools::read(&catalog, &overlay).map_err(|problem| self.unnamed(problem))?;
             let cases = self.sampled(cases);
             if let Some(most) = self.tools {
                 let needed: HashSet<&str> = cases.iter().flat_map(|case| &case.expect).map(String::as_str).collect();
@@ -128,6 +129,19 @@ impl Set {
             Ok(Loaded { name, tools, cases })
         };
         by_catalog.into_iter().map(load).collect()
+    }
+
+    /// A catalog that nobody named and that is not there: the arguments lack it, not the disk.
+    fn unnamed(&self, problem: Problem) -> Problem {
+        match problem {
+            Problem::Read { path, error } if self.catalog.is_none() && error.kind() == ErrorKind::NotFound => {
+                Problem::Catalog {
+                    path,
+                    why: "there is no such file beside the cases: name their roster (--catalog)".into(),
+                }
+            }
+            other => other,
+        }
     }
 
     /// Its roster alone, whether it has cases or not.
@@ -269,5 +283,15 @@ mod tests {
         let folder = folder();
         let set = Set { cases: vec![folder.path().to_owned()], langs: vec!["fi".into()], ..Set::default() };
         assert!(set.load(&[], None).expect_err("none").to_string().contains("no case"));
+        let alone = tempfile::tempdir().expect("folder");
+        let cases = alone.path().join("cases.jsonl");
+        let refused = |text: &str| {
+            std::fs::write(&cases, text).expect("written");
+            let set = Set { cases: vec![cases.clone()], ..Set::default() };
+            set.load(&[], None).expect_err("no catalog").to_string()
+        };
+        assert!(refused("").contains("they are empty"));
+        let named = refused("{\"query\":\"x\",\"expect\":[\"a\"]}\n");
+        assert!(named.contains("catalog.json: there is no such file") && named.contains("--catalog"), "{named}");
     }
 }

@@ -49,7 +49,8 @@ pub enum Problem {
     NoSuchSet(String),
     #[error(
         "{found} labelled messages are too few to learn from and to judge by: at least {LEAST} are needed (a record \
-         counts when its model called a tool of the catalog and it holds the message's vector or text: `log.vectors`)"
+         counts when its model called a tool of the catalog and it holds the message's vector or text: a log without them \
+         is recorded anew, with `log.vectors = true` or `log.text = true`)"
     )]
     TooFew { found: usize },
     #[error("the log's vectors are of {log}, and the embedder is {embedder}")]
@@ -154,6 +155,10 @@ async fn taught(options: &Options, embeddings: &Embeddings) -> Result<Vec<Taught
     }
     if !options.logs.is_empty() {
         let heard = log::read(&options.logs)?;
+        // Before the roster is embedded, which may take minutes: what is not in the log will not be learnt.
+        if options.eval.sets.is_empty() && heard.len() < LEAST {
+            return Err(Problem::TooFew { found: heard.len() });
+        }
         let tools = options.log_set.roster(options.eval.overlay.as_ref())?;
         let space = measure::building(embeddings, "the log", &tools).await?;
         if let Some(other) = heard.iter().find(|turn| turn.vector.is_some() && turn.embedder != *space.model) {
