@@ -52,6 +52,10 @@ pub struct Decision {
     /// The best of the ranking (at most 20), best first; only in the request that made it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub selection: Vec<Scored>,
+    /// How many of the ranking, from its front, were selected for the turn's message; absent: nothing was, or the record
+    /// is of a version that did not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub selected: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub query: Option<Query>,
     /// What searches came to, in order: `found`, `nothing`, `error` or `exhausted`.
@@ -243,6 +247,7 @@ mod tests {
                 tool_tokens: vec![ToolTokens { name: "a".into(), tokens: 450, always: true }],
             },
             selection: vec![Scored { name: "a".into(), score: 0.25 }],
+            selected: Some(1),
             query: Some(Query { hash: "ef".into(), vectors: vec![vec![-127, 3]], ..Query::default() }),
             called: vec![Called { name: "f".into(), verdict: "withheld".into(), rank: Some(14) }],
             usage: Some(Used { prompt: 9, cached: 6, completion: 1 }),

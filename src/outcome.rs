@@ -99,6 +99,8 @@ pub struct Outcome {
     pub searchable: bool,
     /// The best of the selection; only known in the request that made it.
     pub selection: Vec<(String, f32)>,
+    /// How many of its ranking were selected for the turn's message.
+    pub selected: Option<usize>,
     /// Every tool that may be withheld, best first.
     pub ranking: Option<Arc<[u32]>>,
     /// int8 vectors of the query's passages, and whose they are; with `log.vectors = true`.
@@ -268,6 +270,7 @@ impl Outcome {
             history_tokens: self.history.get().map_or(0, |history| history.iter().map(|part| part.tokens).sum()),
             bound: if chose { names(&self.bound) } else { Vec::new() },
             selection: self.selection.iter().map(|(name, score)| Scored { name: cut(name), score: *score }).collect(),
+            selected: self.selected.filter(|_| chose),
             query: (!self.query.is_empty()).then(|| self.query()),
             searches: self.searches.iter().map(|search| search.label().to_owned()).collect(),
             discovered: names(&self.discovered),

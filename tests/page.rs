@@ -129,7 +129,7 @@ fn busy(decisions: &mut Vec<Decision>) -> Today {
         if one.upstream == "gemini" && arm == "narrow" {
             one.saved = Saved { tokens: 7_123, usd: Some(-0.021) };
         }
-        today.add(&one, 12);
+        today.add(&one);
         if decisions.len() < 12 {
             decisions.push(one);
         }
@@ -229,7 +229,7 @@ fn hostile_names_and_messages_are_text() {
     hostile.query = Some(Query { hash: HOSTILE.into(), text: Some(format!("\u{202e}{HOSTILE}")), ..Query::default() });
     hostile.roster.tool_tokens = vec![ToolTokens { name: HOSTILE.into(), ..ToolTokens::default() }];
     let mut today = Today::default();
-    today.add(&hostile, 12);
+    today.add(&hostile);
     let mut upstreams = upstreams(&today);
     upstreams[0].name = HOSTILE.into();
     upstreams[0].prefix = HOSTILE.into();

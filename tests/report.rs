@@ -108,8 +108,58 @@ fn the_promote_verdict_says_what_would_have_been_bound() {
 
     let deep = (3..415u64).filter(|n| n % 10 + 1 > 8).count() as u64;
     assert_eq!(data["recall"]["curve"][7]["bound"], 412 - deep, "k = 8 holds no rank 9 and 10");
-    // Of a sidecar that ran with 8 they were bound all the same: a block had kept them.
-    assert_eq!(json(&[&log, "--k", "8"])["recall"]["bound"], 412);
+    let asked = json(&[&log, "--k", "8"]);
+    assert_eq!((&asked["recall"]["bound"], &asked["recall"]["served"]), (&json!(412 - deep), &json!(412)));
+}
+
+/// `auto`: each record says how many were selected, and what was bound far down the ranking is no proof of a small k.
+#[test]
+fn a_shadow_log_under_auto_is_told_as_it_was_served() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut decisions = shadow();
+    for (n, decision) in decisions.iter_mut().enumerate() {
+        decision.selected = Some(if n % 2 == 0 { 20 } else { 10 });
+        if n >= 3 && n % 2 == 0 {
+            decision.called[0].rank = Some(13 + n % 8);
+        }
+    }
+    let deep = (3..415usize).filter(|n| n % 2 == 0).count();
+    let log = log(folder.path(), "auto.jsonl", &decisions);
+    let data = json(&[&log]);
+    let recall = &data["recall"];
+    assert_eq!(
+        (&recall["bound"], &recall["served"], &recall["verdict"]),
+        (&json!(412), &json!(412), &json!("promote"))
+    );
+    assert!(recall.get("k").is_none(), "not one number: {recall}");
+    let words = recall["words"].as_str().expect("words");
+    assert!(
+        words.starts_with("with 15.0 tools selected on average, 412 of 415 calls would have been bound;"),
+        "{words}"
+    );
+    assert_eq!(recall["curve"][11]["bound"], 412 - deep, "k = 12 holds nothing from rank 13 on");
+    assert!(recall["curve"][0]["bound"].as_u64().is_some_and(|bound| bound < 100), "k = 1 is no better than it is");
+    let asked = json(&[&log, "--k", "12"]);
+    assert_eq!((&asked["recall"]["bound"], &asked["recall"]["verdict"]), (&json!(412 - deep), &json!("raise_k")));
+    let said = text(&report(&[&log]));
+    assert!(said.contains("as served") && !said.contains('*'), "{said}");
+}
+
+#[test]
+fn shadow_that_chose_nothing_says_why() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let decisions: Vec<Decision> = (0..7)
+        .map(|n| Decision {
+            action: "shadow".into(),
+            reason: "deadline".into(),
+            called: vec![call("search", None, "bound")],
+            ..request(&format!("c{n}"), "shadow", 10)
+        })
+        .collect();
+    let log = log(folder.path(), "late.jsonl", &decisions);
+    let said = text(&report(&[&log]));
+    assert!(said.contains("nothing was chosen, by reason deadline 7") && said.contains("narrow.deadline"), "{said}");
+    assert!(!said.contains("run with mode"), "{said}");
 }
 
 #[test]

@@ -204,9 +204,9 @@ pub(crate) struct Report {
     /// Logs that `log.decisions` wrote, rotated ones too
     #[arg(value_name = "LOG", required = true, num_args = 1..)]
     pub logs: Vec<PathBuf>,
-    /// `max_retrieved_tools` of the sidecar that wrote them
-    #[arg(long, value_name = "NUMBER", default_value_t = 12, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=64))]
-    pub k: usize,
+    /// What recall would have been with this `max_retrieved_tools`; by default it is told as served
+    #[arg(long, value_name = "NUMBER", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=64))]
+    pub k: Option<usize>,
     /// Write a page with charts to this file
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,

@@ -37,8 +37,8 @@ pub struct Day {
 pub const FAILURES: [&str; 5] = ["embedder", "deadline", "queue_full", "model_absent", "refused"];
 
 impl Today {
-    /// Counts one request. `k`: `max_retrieved_tools` of its upstream.
-    pub fn add(&mut self, decision: &Decision, k: usize) {
+    /// Counts one request.
+    pub fn add(&mut self, decision: &Decision) {
         let day = clock::day(decision.ts);
         // What began before midnight and ends behind it counts for the new day: a sum never falls.
         if day > self.day {
@@ -48,7 +48,7 @@ impl Today {
         let at = known.unwrap_or_else(|| {
             if self.upstreams.len() < UPSTREAMS {
                 let name = decision.upstream.clone();
-                self.upstreams.push(Upstream { name, sums: Sums::default(), calls: Calls::new(k), failed_open: 0 });
+                self.upstreams.push(Upstream { name, sums: Sums::default(), calls: Calls::new(None), failed_open: 0 });
             }
             self.upstreams.len() - 1
         });
@@ -83,14 +83,14 @@ mod tests {
             reason: reason.into(),
             ..Decision::default()
         };
-        today.add(&one(86_400.0, "deadline"), 12);
-        today.add(&one(86_401.0, "no_tools"), 12);
+        today.add(&one(86_400.0, "deadline"));
+        today.add(&one(86_401.0, "no_tools"));
         let day = today.of("kimi", 86_402.0);
         assert_eq!((day.arms[0].requests, day.failed_open), (2, 1));
         assert!(today.of("kimi", 172_800.0).arms.is_empty(), "midnight has passed");
         assert!(today.of("gemini", 86_402.0).arms.is_empty());
-        today.add(&one(172_800.0, ""), 12);
-        today.add(&one(172_799.0, ""), 12);
+        today.add(&one(172_800.0, ""));
+        today.add(&one(172_799.0, ""));
         assert_eq!(today.of("kimi", 172_801.0).arms[0].requests, 2);
     }
 }

@@ -78,8 +78,6 @@ impl App {
         let metrics = Arc::new(Metrics::new()?);
         let journal = config.log.decisions.as_deref().map(Journal::open).transpose()?;
         let routes: Vec<_> = config.upstreams.iter().cloned().map(|one| Arc::new(Route::new(one))).collect();
-        let usual = |route: &Arc<Route>| route.policy.max_retrieved_tools.usual();
-        let widths = routes.iter().map(|route| (route.upstream.name.clone(), usual(route))).collect();
         routes.iter().filter_map(|route| route.learnt.as_ref()).for_each(|learnt| learnt.watch(&shutdown));
         let catalogs = Catalogs::new(&config.catalogs);
         catalogs.watch(&shutdown);
@@ -92,7 +90,7 @@ impl App {
             prices: config.prices.clone(),
             watch: Watch::default(),
             store,
-            ledger: Ledger::open(config.prices.clone(), metrics.clone(), journal, widths)?,
+            ledger: Ledger::open(config.prices.clone(), metrics.clone(), journal)?,
             metrics,
             max_body: config.server.max_body,
             shutdown,

@@ -63,6 +63,8 @@ pub struct Chosen {
     pub block: Block,
     /// How it was chosen; `None`: every turn was known.
     pub fresh: Option<Fresh>,
+    /// How many tools were selected for the last turn's message.
+    pub selected: usize,
     /// Id of the head that had a part in the last turn's selection.
     pub head: Option<Arc<str>>,
     /// What searches are bent with.
@@ -172,9 +174,10 @@ impl Chooser {
             return Err(Bypass::TooLarge);
         }
         let discovered = past.found();
-        let head = selections.last().and_then(|selection| selection.head.clone());
+        let last = selections.last();
+        let (selected, head) = (last.map_or(0, |last| last.best.len()), last.and_then(|last| last.head.clone()));
         let learnt = route.learnt.clone();
-        Ok(Chosen { roster, binding, block, fresh, head, learnt, discovered, ranking })
+        Ok(Chosen { roster, binding, block, fresh, selected, head, learnt, discovered, ranking })
     }
 
     /// What each turn selected; how, where one was not known. With a history, a turn

@@ -112,13 +112,7 @@ struct Book {
 }
 
 impl Ledger {
-    /// `widths`: how many tools are usually selected, of each upstream.
-    pub fn open(
-        prices: Prices,
-        metrics: Arc<Metrics>,
-        journal: Option<Journal>,
-        widths: HashMap<String, usize>,
-    ) -> std::io::Result<Self> {
+    pub fn open(prices: Prices, metrics: Arc<Metrics>, journal: Option<Journal>) -> std::io::Result<Self> {
         let (entries, waiting) = sync_channel(WAITING);
         let left = Arc::new(AtomicUsize::new(0));
         let (bodies, book) = (Arc::new(AtomicUsize::new(0)), Arc::<Mutex<Book>>::default());
@@ -127,7 +121,6 @@ impl Ledger {
             texts: HashMap::new(),
             savings: Savings::default(),
             prices,
-            widths,
             metrics,
             journal: journal.clone(),
             book: book.clone(),
@@ -222,7 +215,6 @@ struct Clerk {
     texts: HashMap<u64, u64>,
     savings: Savings,
     prices: Prices,
-    widths: HashMap<String, usize>,
     metrics: Arc<Metrics>,
     journal: Option<Arc<Journal>>,
     book: Arc<Mutex<Book>>,
@@ -278,8 +270,7 @@ impl Clerk {
             journal.record(decision.clone(), outcome.tools.take());
         }
         let mut book = self.book();
-        let width = self.widths.get(&decision.upstream).copied().unwrap_or_default();
-        book.today.add(&decision, width);
+        book.today.add(&decision);
         if book.decisions.len() == DECISIONS {
             book.decisions.pop_front();
         }

@@ -143,6 +143,7 @@ fn fill(outcome: &mut Outcome, chosen: &Chosen, searchable: bool, log_vectors: b
     outcome.causes = chosen.block.cause.into_iter().collect();
     outcome.ranking.clone_from(&chosen.ranking);
     outcome.head.clone_from(&chosen.head);
+    outcome.selected = Some(chosen.selected);
     outcome.measure();
     if let Some(fresh) = &chosen.fresh {
         outcome.selection.clone_from(&fresh.selection);

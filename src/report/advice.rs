@@ -36,7 +36,9 @@ pub fn advice(tally: &Tally, recall: Option<&Recall>) -> Vec<Advice> {
     let mut advice = Vec::new();
     if let Some(recall) = recall {
         advice.extend(of_k(recall));
-        let deepest = recall.recommended_k.unwrap_or(recall.k).max(recall.k);
+        let larger =
+            matches!(recall.verdict, Verdict::RaiseK | Verdict::SetK).then_some(recall.recommended_k).flatten();
+        let deepest = larger.unwrap_or_default().max(recall.k.unwrap_or(recall.selected as usize));
         advice.extend(recall.missed.iter().filter_map(|missed| of_missed(tally, recall, missed, deepest)));
     }
     advice.extend(searched(tally));
@@ -47,10 +49,19 @@ pub fn advice(tally: &Tally, recall: Option<&Recall>) -> Vec<Advice> {
 
 fn of_k(recall: &Recall) -> Option<Advice> {
     let k = recall.recommended_k?;
-    let why = match recall.verdict {
-        Verdict::RaiseK => format!("at {k} at least 99 % of the calls would have been bound, at {} not", recall.k),
-        Verdict::Promote if k < recall.k => {
-            format!("{k} would have bound 99 % of the calls too, with {} tools less a message", recall.k - k)
+    let why = match (recall.verdict, recall.k) {
+        (Verdict::RaiseK, Some(now)) => {
+            format!("at {k} at least 99 % of the calls would have been bound, at {now} not")
+        }
+        (Verdict::SetK, _) => {
+            format!("at {k} for every message at least 99 % of the calls would have been bound, {} not", recall.width())
+        }
+        (Verdict::Promote, Some(now)) if k < now => {
+            format!("{k} would have bound 99 % of the calls too, with {} tools less a message", now - k)
+        }
+        (Verdict::Promote, None) if (k as f64) < recall.selected => {
+            let less = recall.selected - k as f64;
+            format!("{k} would have bound 99 % of the calls too, with {less:.1} tools less a message")
         }
         _ => return None,
     };
@@ -149,7 +160,7 @@ mod tests {
 
     #[test]
     fn each_pattern_gets_its_change() {
-        let mut tally = Tally::new(12);
+        let mut tally = Tally::new(None);
         for _ in 0..300 {
             tally.add(&shadow("often", Some(2), "bound"));
         }

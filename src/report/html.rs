@@ -47,8 +47,8 @@ impl Summary {
     fn tiles(&self, out: &mut String) {
         out.push_str("<div class=\"tiles\">");
         if let Some(recall) = &self.recall {
-            let more =
-                format!("{} of {} calls at k={}", count(recall.bound as i64), count(recall.calls as i64), recall.k);
+            let (bound, calls) = (count(recall.bound as i64), count(recall.calls as i64));
+            let more = format!("{bound} of {calls} calls {}", recall.width());
             tile(out, "Recall in shadow", &percent(recall.recall), &more, "");
         }
         if let Some(comparison) = self.comparisons.first()
@@ -160,7 +160,7 @@ fn recall_html(out: &mut String, recall: &Recall) {
     let tone = match recall.verdict {
         Verdict::Promote => "good",
         Verdict::ImproveCatalog => "bad",
-        Verdict::RaiseK | Verdict::TooFewCalls => "warn",
+        Verdict::RaiseK | Verdict::SetK | Verdict::KeptOut | Verdict::TooFewCalls => "warn",
     };
     let (low, high) = recall.interval;
     let _ = writeln!(
@@ -181,15 +181,18 @@ fn recall_html(out: &mut String, recall: &Recall) {
     // As far as it rises.
     let most = recall.curve.last().map_or(0, |point| point.bound);
     let depth = recall.curve.iter().position(|point| 500 * point.bound >= 499 * most).unwrap_or(DEEPEST);
-    let depth = (depth + 4).clamp(24, DEEPEST).max(recall.k);
+    let depth = (depth + 4).clamp(24, DEEPEST).max(recall.k.unwrap_or_default());
     let mut lines = vec![Line { name: "all".into(), points: points(&recall.curve, depth) }];
     if recall.languages.len() > 1 {
         let one = |named: &Named| Line { name: named.name.clone(), points: points(&named.curve, depth) };
         lines.extend(recall.languages.iter().take(LINES).map(one));
     }
     let lowest = lines.iter().flat_map(|line| &line.points).map(|(_, share)| *share).fold(1.0, f64::min);
-    let mut marks = vec![(recall.k as f64, format!("k = {}", recall.k))];
-    if let Some(k) = recall.recommended_k.filter(|k| *k != recall.k) {
+    let mut marks = vec![match recall.k {
+        Some(k) => (k as f64, format!("k = {k}")),
+        None => (recall.selected.min(depth as f64), format!("{:.1} on average", recall.selected)),
+    }];
+    if let Some(k) = recall.recommended_k.filter(|k| Some(*k) != recall.k) {
         marks.push((k as f64, format!("recommended {k}")));
     }
     let curve = Curve {

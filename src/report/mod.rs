@@ -14,3 +14,4 @@ pub mod recall;
 pub mod summary;
 pub mod tally;
 pub mod text;
+pub mod verdict;

@@ -5,20 +5,25 @@ use serde::Serialize;
 /// Selections larger than this are none.
 pub const DEEPEST: usize = 64;
 
+/// Behind all places: deeper than [`DEEPEST`], or in no ranking.
+const BEYOND: usize = DEEPEST + 1;
+
 /// Calls of tools that may be withheld, by the place of the tool in its turn's ranking.
 #[derive(Debug, Clone)]
 pub struct Ranks {
-    /// By place, from 1.
-    at: [u32; DEEPEST + 1],
-    /// Below [`DEEPEST`], or in no ranking.
-    beyond: u32,
-    /// Bound although their place was deeper than `k` of the log: an earlier turn's block or call had brought them.
+    /// Bound because they were selected, by place from 1.
+    bound: [u32; BEYOND + 1],
+    /// Withheld, by place from 1.
+    withheld: [u32; BEYOND + 1],
+    /// Bound although they were not selected: an earlier turn's block or call had brought them.
     kept: u32,
+    /// Of the withheld, those that were selected: a block that stayed kept them out.
+    kept_out: u32,
 }
 
 impl Default for Ranks {
     fn default() -> Self {
-        Self { at: [0; DEEPEST + 1], beyond: 0, kept: 0 }
+        Self { bound: [0; BEYOND + 1], withheld: [0; BEYOND + 1], kept: 0, kept_out: 0 }
     }
 }
 
@@ -30,24 +35,38 @@ pub struct Stand {
 }
 
 impl Ranks {
-    /// `k`: of the log.
-    pub fn add(&mut self, stand: Stand, k: usize) {
-        let slot = match stand.rank {
-            Some(rank) if stand.is_bound && rank > k => &mut self.kept,
-            None if stand.is_bound => &mut self.kept,
-            Some(rank) => self.at.get_mut(rank.max(1)).unwrap_or(&mut self.beyond),
-            None => &mut self.beyond,
+    /// `selected`: how many of the ranking were selected for the call's message.
+    pub fn add(&mut self, stand: Stand, selected: usize) {
+        let is_selected = stand.rank.is_some_and(|rank| rank <= selected);
+        let place = stand.rank.map_or(BEYOND, |rank| rank.clamp(1, BEYOND));
+        let slot = match (stand.is_bound, is_selected) {
+            (true, false) => Some(&mut self.kept),
+            (true, true) => self.bound.get_mut(place),
+            (false, _) => self.withheld.get_mut(place),
         };
-        *slot = slot.saturating_add(1);
+        if let Some(slot) = slot {
+            *slot = slot.saturating_add(1);
+        }
+        self.kept_out = self.kept_out.saturating_add(u32::from(is_selected && !stand.is_bound));
     }
 
     pub fn calls(&self) -> u64 {
-        self.at.iter().map(|count| u64::from(*count)).sum::<u64>() + u64::from(self.beyond) + u64::from(self.kept)
+        self.served() + sum(&self.withheld)
+    }
+
+    /// Calls whose tool was bound, or would have been, whatever had brought it: as the log has it.
+    pub fn served(&self) -> u64 {
+        sum(&self.bound) + u64::from(self.kept)
+    }
+
+    /// Withheld calls whose tool had been selected.
+    pub fn kept_out(&self) -> u64 {
+        u64::from(self.kept_out)
     }
 
     /// Calls whose tool a selection of `k` would have held.
     pub fn bound(&self, k: usize) -> u64 {
-        self.at.iter().take(k + 1).map(|count| u64::from(*count)).sum::<u64>() + u64::from(self.kept)
+        u64::from(self.kept) + up_to(&self.bound, k) + up_to(&self.withheld, k)
     }
 
     /// 0 to 1; without a call 1.
@@ -56,13 +75,18 @@ impl Ranks {
         if calls == 0 { 1.0 } else { self.bound(k) as f64 / calls as f64 }
     }
 
-    /// The place at which half of what `k` misses is bound; `None`: nothing is missed, or half of it has no such place.
-    pub fn median_missed(&self, k: usize) -> Option<usize> {
-        let missed = self.calls() - self.bound(k);
+    /// The place at which half of what `k` misses, or of what was withheld, is bound; `None`: nothing is missed, or half
+    /// of it has no such place.
+    pub fn median_missed(&self, k: Option<usize>) -> Option<usize> {
+        let missed = self.calls() - k.map_or_else(|| self.served(), |k| self.bound(k));
         if missed == 0 {
             return None;
         }
-        (k + 1..=DEEPEST).find(|place| 2 * (self.bound(*place) - self.bound(k)) >= missed)
+        let found = |place: usize| match k {
+            Some(k) => self.bound(place.max(k)) - self.bound(k),
+            None => up_to(&self.withheld, place),
+        };
+        (1..=DEEPEST).find(|place| 2 * found(*place) >= missed)
     }
 
     /// The smallest k from 1 at which `is_enough`.
@@ -74,6 +98,15 @@ impl Ranks {
     pub fn curve(&self) -> Vec<Point> {
         (1..=DEEPEST).map(|k| Point { k, bound: self.bound(k), recall: self.recall(k) }).collect()
     }
+}
+
+fn sum(places: &[u32]) -> u64 {
+    places.iter().map(|count| u64::from(*count)).sum()
+}
+
+/// Of the first `k` places.
+fn up_to(places: &[u32], k: usize) -> u64 {
+    places.iter().take(k.min(DEEPEST) + 1).map(|count| u64::from(*count)).sum()
 }
 
 /// Recall at one k.
@@ -96,10 +129,21 @@ mod tests {
         {
             ranks.add(Stand { rank, is_bound }, 12);
         }
-        assert_eq!(ranks.calls(), 6);
+        assert_eq!((ranks.calls(), ranks.served()), (6, 3));
         assert_eq!([1, 11, 12, 14, 64].map(|k| ranks.bound(k)), [2, 2, 3, 4, 4]);
-        assert_eq!(ranks.median_missed(12), None, "two of three have no place");
+        assert_eq!([None, Some(12)].map(|k| ranks.median_missed(k)), [None; 2], "two of three have no place");
         assert_eq!(ranks.least(|k| ranks.bound(k) >= 3), Some(12));
         assert_eq!(Ranks::default().recall(1), 1.0);
+    }
+
+    #[test]
+    fn what_was_selected_is_bound_at_its_own_place_and_no_sooner() {
+        let mut ranks = Ranks::default();
+        for (rank, is_bound, selected) in [(18, true, 20), (18, true, 8), (3, false, 12), (90, true, 100)] {
+            ranks.add(Stand { rank: Some(rank), is_bound }, selected);
+        }
+        assert_eq!((ranks.served(), ranks.kept_out()), (3, 1));
+        assert_eq!([1, 3, 17, 18, 64].map(|k| ranks.bound(k)), [1, 2, 2, 3, 3]);
+        assert_eq!((ranks.median_missed(None), ranks.median_missed(Some(12))), (Some(3), Some(18)));
     }
 }

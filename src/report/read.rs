@@ -88,7 +88,7 @@ mod tests {
         let long = "x".repeat(LINE_BYTES + 10);
         let text =
             format!("{{\"ts\":1}}\n\n{{\"other\":1}}\n\u{0}\n{long}\n{{\"ts\":2,\"arm\":\"narrow\"}}\n{{\"ts\":3");
-        let mut tally = Tally::new(12);
+        let mut tally = Tally::new(None);
         let mut bytes = 0;
         let mut file = BufReader::with_capacity(7, text.as_bytes());
         lines(Path::new("log"), &mut file, &mut tally, &mut |more| bytes += more).expect("read");

@@ -66,7 +66,7 @@ impl Summary {
             searches: tally.searches.ranked(),
             notes: Vec::new(),
         };
-        summary.notes = summary.caveats();
+        summary.notes = summary.caveats(&tally.calls.unchosen());
         summary
     }
 
@@ -80,10 +80,13 @@ impl Summary {
         self.arms.iter().find(|arm| arm.arm == "narrow")
     }
 
-    fn caveats(&self) -> Vec<String> {
+    /// `unchosen`: why shadow chose nothing.
+    fn caveats(&self, unchosen: &[(String, u64)]) -> Vec<String> {
         let mut notes = Vec::new();
         let count = |arm: &str| self.arms.iter().find(|one| one.arm == arm).map_or(0, |one| one.requests);
-        if self.recall.is_none() {
+        if self.recall.is_none() && !unchosen.is_empty() {
+            notes.push(nothing_chosen(unchosen));
+        } else if self.recall.is_none() {
             notes.push(
                 "No tool that may be withheld was called in shadow, so there is no recall: run with mode = \"shadow\" \
                  first. Calls of narrowed requests cannot stand in for it: a model calls what it is shown."
@@ -126,4 +129,25 @@ impl Summary {
         }
         notes
     }
+}
+
+/// Shadow ran and has no recall: why, and the way out of what has one.
+fn nothing_chosen(unchosen: &[(String, u64)]) -> String {
+    let named: Vec<String> = unchosen.iter().take(8).map(|(reason, count)| format!("{reason} {count}")).collect();
+    let ways = [
+        ("deadline", "a longer narrow.deadline or more CPU (a roster's first request embeds it)"),
+        ("queue_full", "more CPU for the embedder"),
+        ("model_absent", "the embedding model's file in its place (embeddings.model_path)"),
+        ("embedder", "an embedder that answers ([embeddings], and the log of the sidecar)"),
+    ];
+    let ways: Vec<&str> = ways
+        .into_iter()
+        .filter(|(reason, _)| unchosen.iter().any(|(name, _)| name == reason))
+        .map(|(_, way)| way)
+        .collect();
+    let ways = if ways.is_empty() { String::new() } else { format!(" What helps: {}.", ways.join("; ")) };
+    format!(
+        "Shadow ran and no call of it could be judged, so there is no recall: nothing was chosen, by reason {}.{ways}",
+        named.join(", ")
+    )
 }

@@ -14,8 +14,6 @@ const VALUES: usize = 64;
 /// What a log comes to.
 #[derive(Debug)]
 pub struct Tally {
-    /// Of the sidecar that wrote the log.
-    pub k: usize,
     pub records: u64,
     /// Lines that are no record, and the first of them.
     pub unreadable: u64,
@@ -52,9 +50,9 @@ pub struct Use {
 }
 
 impl Tally {
-    pub fn new(k: usize) -> Self {
+    /// `k`: what is asked about; `None`: what was served.
+    pub fn new(k: Option<usize>) -> Self {
         Self {
-            k,
             records: 0,
             unreadable: 0,
             first_unreadable: None,

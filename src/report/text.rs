@@ -153,12 +153,12 @@ fn recall_text(out: &mut String, recall: &Recall) {
         recall.core_calls
     );
     let mut curve = table(&["k", "bound", "of", "recall"]);
-    let depths = [1, 5, 8, 12, 15, 20, 30, 64].into_iter().chain([recall.k]).chain(recall.recommended_k);
+    let depths = [1, 5, 8, 12, 15, 20, 30, 64].into_iter().chain(recall.k).chain(recall.recommended_k);
     let mut depths: Vec<usize> = depths.collect();
     depths.sort_unstable();
     depths.dedup();
     for point in depths.iter().filter_map(|k| recall.curve.iter().find(|point| point.k == *k)) {
-        let mark = if point.k == recall.k { " *" } else { "" };
+        let mark = if Some(point.k) == recall.k { " *" } else { "" };
         curve.add_row([
             format!("{}{mark}", point.k),
             count(point.bound as i64),
@@ -166,6 +166,12 @@ fn recall_text(out: &mut String, recall: &Recall) {
             percent(point.recall),
         ]);
     }
+    curve.add_row([
+        "as served".to_owned(),
+        count(recall.served as i64),
+        count(recall.calls as i64),
+        percent(recall.served as f64 / recall.calls as f64),
+    ]);
     let _ = writeln!(out, "\n{}", aligned(curve));
     let _ = writeln!(out, "\n{}", aligned(named("language", &recall.languages)));
     let worst: Vec<Named> = recall.tools.iter().filter(|tool| tool.bound < tool.calls).cloned().collect();
