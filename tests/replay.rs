@@ -148,6 +148,35 @@ async fn a_log_is_played_as_what_it_is_a_log_of() {
     assert_eq!(json.pointer("/models/0/policies/0/policy"), Some(&serde_json::json!("full")));
 }
 
+/// What a record says was selected is what is bound, whatever the limits say.
+#[tokio::test]
+async fn a_log_is_played_with_as_many_tools_as_were_selected() {
+    let tools = (0..30).map(|n| ToolTokens { name: format!("t{n}"), tokens: 100, always: false }).collect();
+    let mut decision = Decision {
+        ts: 1.0,
+        conversation: "c".into(),
+        turn: 1,
+        call: 1,
+        model: "kimi-k3".into(),
+        status: 200,
+        history_tokens: 1000,
+        roster: Roster { hash: "r".into(), find_tools_tokens: 50, tool_tokens: tools, ..Roster::default() },
+        selection: (0..20).map(|n| Scored { name: format!("t{n}"), score: 0.5 }).collect(),
+        ..Decision::default()
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("decisions.jsonl");
+    for (selected, bound) in [(Some(18), 18), (None, 12)] {
+        decision.selected = selected;
+        std::fs::write(&path, decision.line() + "\n").expect("written");
+        let findings = Findings::of(&played(&path).await);
+        let model = &findings.models[0];
+        let sticky = model.policies.iter().find(|row| row.policy == Policy::Sticky.label()).expect("a row");
+        assert_eq!(sticky.prompt_tokens, 100 * bound + 50 + 1000, "{selected:?}");
+        assert_eq!(model.shape.bound_tokens, (100 * bound + 50) as f64, "{selected:?}");
+    }
+}
+
 /// Bodies as an agent sent them: what a reply called stands in the next.
 #[tokio::test]
 async fn captured_requests_are_played_too() {

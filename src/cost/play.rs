@@ -42,12 +42,21 @@ pub struct Step {
     pub roster: Arc<Roster>,
     /// The turn's ranking, best first: with the turn's first request. Empty: it asks for nothing of its own.
     pub ranking: Vec<u64>,
+    /// How many of it were selected; `None`: as many as the limits say.
+    pub selected: Option<usize>,
     /// What the reply calls, in order.
     pub called: Vec<u64>,
     /// What searches of this reply found.
     pub found: Vec<u64>,
     /// Searches of this reply that found nothing.
     pub in_vain: u64,
+}
+
+impl Step {
+    /// What of the ranking a block takes.
+    pub fn best(&self, limits: &Limits) -> Vec<u64> {
+        self.ranking.iter().copied().take(self.selected.unwrap_or(limits.retrieved)).collect()
+    }
 }
 
 /// How much is bound, as configured.
@@ -162,7 +171,7 @@ impl Player {
         if self.policy == Policy::Full || (step.ranking.is_empty() && !talk.begun) {
             return;
         }
-        let best: Vec<u64> = step.ranking.iter().copied().take(self.limits.retrieved).collect();
+        let best = step.best(&self.limits);
         let need = self.limits.need;
         let served = |talk: &Conversation| best.iter().take(need).all(|tool| talk.has(*tool));
         if !talk.begun || (expired && !best.is_empty() && self.policy != Policy::FirstTurn) {

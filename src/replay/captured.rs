@@ -166,8 +166,11 @@ impl Captured {
         if decision.turn > 1 && question.contentless(&vectors, &space.bank) {
             return Ok(());
         }
-        let ranked = space.index.rank(&question, &vectors).into_iter().take(SHOWN);
+        let ranked = space.index.rank(&question, &vectors);
+        decision.selected = Some(self.policy.selects(&ranked, &space.index.named(&question)).count);
         decision.selection = ranked
+            .into_iter()
+            .take(SHOWN)
             .filter_map(|scored| {
                 let name = roster.name(roster.tool_of(scored.tool)?).to_owned();
                 Some(Scored { name, score: scored.score })

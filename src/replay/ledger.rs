@@ -175,7 +175,7 @@ impl Watched {
         self.tools += step.roster.tools.len() as u64;
         self.turns += u64::from(step.begins_turn);
         if !step.ranking.is_empty() {
-            let best: Vec<u64> = step.ranking.iter().copied().take(terms.limits.retrieved).collect();
+            let best = step.best(&terms.limits);
             let chosen = step.roster.tools.iter().filter(|tool| !tool.always && best.contains(&tool.id));
             self.selected += chosen.map(|tool| tool.tokens).sum::<u64>() as f64;
             self.selections += 1;

@@ -64,6 +64,7 @@ impl Reader {
             history: decision.history_tokens,
             roster: Arc::clone(&known.roster),
             ranking: ids(&mut decision.selection.iter().map(|scored| scored.name.as_str())),
+            selected: decision.selected,
             called: ids(&mut decision.called.iter().map(|called| called.name.as_str())),
             found: ids(&mut decision.discovered.iter().map(String::as_str)),
             in_vain: decision.searches.iter().filter(|search| *search != "found").count() as u64,
