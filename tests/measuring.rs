@@ -251,6 +251,23 @@ fn a_message_is_told_why_it_gets_its_tools() {
 }
 
 #[test]
+fn an_embedder_that_does_not_answer_is_not_measured_by_another() {
+    let bench = Bench::new();
+    bench.write("cases.jsonl", &plain_cases());
+    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/models/e5-small-q4.bin");
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("its address");
+    bench.write(
+        "down.toml",
+        &format!(
+            "[embeddings]\nprovider = \"openai\"\nmodel = \"m\"\nurl = \"http://{nobody}/v1\"\nmodel_path = {model:?}\n"
+        ),
+    );
+    let ran = bench.run(&["eval", "--catalog", "catalog.json", "--cases", "cases.jsonl", "--config", "down.toml"]);
+    assert!(ran.code != 0 && ran.out.is_empty(), "{}{}", ran.out, ran.errors);
+    assert!(ran.errors.contains(&nobody.to_string()), "{}", ran.errors);
+}
+
+#[test]
 fn a_message_without_text_is_not_explained() {
     let bench = Bench::new();
     let ran = bench.run(&["explain", "--catalog", "catalog.json", " "]);

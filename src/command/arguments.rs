@@ -86,7 +86,8 @@ pub(crate) struct Eval {
     /// Two configuration files: what the second gains and loses on the same cases, and whether that could be luck
     #[arg(long, value_name = "FILE", num_args = 2, conflicts_with_all = ["config", "sweep", "min"])]
     pub compare: Vec<PathBuf>,
-    /// Fail below this: `recall@12=0.9,lang=ar` (or `all@5=…`, `mrr=…`; `set=…`); may be given several times
+    /// Fail below this: `recall@12=0.9,lang=ar` (or `all@5=…`, `mrr=…`, `selected=…`, `found=…`; `set=…`; `lang=each`,
+    /// every language for itself, and `within=0.04`, none so far behind another); may be given several times
     #[arg(long, value_name = "GATE")]
     pub min: Vec<Gate>,
     /// Write a page with curves
@@ -221,7 +222,8 @@ pub(crate) struct Replay {
     #[arg(value_name = "LOG", required_unless_present_any = ["synthetic", "grid"], num_args = 1..)]
     pub logs: Vec<PathBuf>,
     /// Made-up traffic instead, such as `turns=6,calls=8,roster=12000,bound=4700,system=1500,step=400,expansions=2,ratio=.10`
-    /// (also core, found, needs, cache=on|off, conversations, pause); an empty text is that of the documentation
+    /// (also core, found, needs, cache=on|off, conversations, pause); what is not said is turns=6, calls=8, expansions=0
+    /// and the like. Without --model the price is made up: 1 USD per million tokens, cached ones by `ratio`
     #[arg(long, value_name = "KEY=NUMBER,…", conflicts_with_all = ["logs", "grid"])]
     pub synthetic: Option<String>,
     /// The model of made-up traffic, for its price, or of captured requests that name none (Gemini)

@@ -108,7 +108,7 @@ pub(super) fn options(cases: &Cases, config: &Config, k: Option<Width>) -> Resul
 
 /// The embedder of a command that measures: nobody waits behind it, and what it embedded it keeps.
 pub(super) fn settings(config: &Config) -> Settings {
-    Settings { keep_queries: true, ..config.embeddings.settings(PATIENCE) }
+    Settings { keep_queries: true, fallback: false, ..config.embeddings.settings(PATIENCE) }
 }
 
 pub(super) fn failed(problem: eval::Problem) -> Failure {

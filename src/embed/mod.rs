@@ -77,7 +77,10 @@ impl Embeddings {
         let room = Self::room(&settings, store);
         let (configured, fallback) = match Remote::new(&settings) {
             None => (Seat::loading(&settings, &room, true), None),
-            Some(remote) => (Seat::remote(remote, room.clone()), Some(Seat::loading(&settings, &room, false))),
+            Some(remote) => {
+                let fallback = settings.fallback.then(|| Seat::loading(&settings, &room, false));
+                (Seat::remote(remote, room.clone()), fallback)
+            }
         };
         Self::of(&settings, room, configured, fallback)
     }

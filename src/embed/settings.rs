@@ -58,6 +58,9 @@ pub struct Settings {
     pub cache_dir: Option<PathBuf>,
     /// Keep the vectors of queries as well, for commands that measure. Never where users' messages are served.
     pub keep_queries: bool,
+    /// Let the builtin embedder answer where a remote one does not. Never where somebody measures: the figures would be
+    /// another model's.
+    pub fallback: bool,
     pub query_prefix: String,
     pub document_prefix: String,
     /// What a turn waits for all of it; a remote embedder has half, then the builtin one is asked.
@@ -84,6 +87,7 @@ impl Default for Settings {
             model_path: None,
             cache_dir: None,
             keep_queries: false,
+            fallback: true,
             query_prefix: String::new(),
             document_prefix: String::new(),
             deadline: Duration::from_millis(300),

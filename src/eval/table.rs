@@ -27,15 +27,15 @@ pub fn of<'a>(rows: impl Iterator<Item = Row<'a>>, many: bool, k: Width, found: 
     let mut header: Vec<String> = if many { vec!["set".into()] } else { Vec::new() };
     header.extend(["language".into(), "cases".into()]);
     header.extend(DEPTHS.iter().enumerate().map(|(i, d)| if i == 0 { format!("recall@{d}") } else { format!("@{d}") }));
-    header.extend(["all@1".into(), "@5".into(), format!("@{k} [95 %]"), format!("found@{k}+{found}")]);
-    header.extend(["@20".into(), "MRR".into()]);
+    header.extend(["all@1".into(), "@5".into(), "@20".into(), format!("all@{k} [95 %]")]);
+    header.extend([format!("found@{k}+{found}"), "MRR".into()]);
     header.extend((k == Width::Auto).then(|| "selected".into()));
     table.set_header(header);
     for row in rows {
         let mut cells = row.names;
         cells.extend(row.recall.iter().map(percent));
         let [one, five, .., twenty] = row.complete;
-        cells.extend([percent(one), percent(five), row.selected, percent(&row.found), percent(twenty)]);
+        cells.extend([percent(one), percent(five), percent(twenty), row.selected, percent(&row.found)]);
         cells.push(format!("{:.3}", row.mrr));
         cells.extend((k == Width::Auto).then(|| format!("{:.1}", row.taken)));
         table.add_row(cells);

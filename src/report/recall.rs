@@ -366,7 +366,7 @@ mod tests {
         let more = log(None, 20);
         assert_eq!((more.bound, more.verdict, more.recommended_k), (400, Verdict::SetK, Some(24)));
         assert!(
-            more.words.ends_with("the 20 misses: t 20x (rank 24); recommended k 24 instead of auto"),
+            more.words.ends_with("the 20 misses: t 20x (rank 24); recommended k 24 for every message"),
             "{}",
             more.words
         );

@@ -70,7 +70,7 @@ impl Recall {
                     words += &format!("; a fixed k of {k} would have been enough, too");
                 }
             }
-            Some(k) if self.k.is_none() => words += &format!("; recommended k {k} instead of auto"),
+            Some(k) if self.k.is_none() => words += &format!("; recommended k {k} for every message"),
             Some(k) => words += &format!("; recommended k {k}"),
             None if self.verdict == Verdict::Promote => {}
             None => words += "; no k up to 64 binds 99 %: see what to change in the catalog",

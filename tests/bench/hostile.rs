@@ -12,7 +12,6 @@ mod provider;
 #[allow(dead_code, reason = "the other bench uses the rest")]
 mod sidecar;
 
-use std::collections::HashMap;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -55,7 +54,7 @@ fn in_process(requests: usize) -> bool {
     let metrics = Arc::new(Metrics::new().expect("series"));
     let journal = Journal::open(&folder.path().join("decisions.jsonl")).expect("a log");
     let prices = Prices::default();
-    let ledger = Ledger::open(prices, metrics.clone(), Some(journal), HashMap::new()).expect("a thread");
+    let ledger = Ledger::open(prices, metrics.clone(), Some(journal)).expect("a thread");
     let (begun, mut warm) = (Instant::now(), 0.0);
     for n in 0..requests {
         let outcome = outcome(n, &ledger);
