@@ -210,7 +210,7 @@ impl Model {
             table.add_row([
                 row.policy.to_owned(),
                 count(row.prompt_tokens as i64),
-                percent(row.cached_tokens as f64 / row.prompt_tokens.max(1) as f64),
+                percent(share(row.cached_tokens, row.prompt_tokens)),
                 count(row.weighed_tokens.round() as i64),
                 if full { "–".to_owned() } else { change(row.change) },
                 count(row.extra_legs as i64),
@@ -228,12 +228,28 @@ impl Model {
                 "As they were sent, the provider reported for {} requests {} prompt tokens, {} of them cached.",
                 count(requests as i64),
                 count(prompt_tokens as i64),
-                percent(cached_tokens as f64 / prompt_tokens.max(1) as f64),
+                percent(share(cached_tokens, prompt_tokens)),
             );
+            let full = self.policies.iter().find(|row| row.policy == Policy::Full.label());
+            if full.is_some_and(|row| {
+                share(row.cached_tokens, row.prompt_tokens) - share(cached_tokens, prompt_tokens) > APART
+            }) {
+                out.push_str(
+                    "The simulated cache reads far more than that: this provider may keep no prefix, or not as long. See \
+                     --no-cache before you follow what is said below.\n",
+                );
+            }
         }
         let _ = writeln!(out, "Use {} for this traffic: {}", self.cheapest, self.advice);
         let _ = writeln!(out, "(binding = \"auto\" takes {} where it knows this shape.)\n", self.auto);
     }
+}
+
+/// A simulated share of cached tokens that leads the reported one by more than this is no simulation of that provider.
+const APART: f64 = 0.2;
+
+fn share(cached: u64, prompt: u64) -> f64 {
+    cached as f64 / prompt.max(1) as f64
 }
 
 /// The lines of configuration that are this policy.
