@@ -130,8 +130,8 @@ fn what_serving_would_refuse_is_refused() {
     let shown = folder.path().display();
     let is_folder = format!("line 2: log.decisions: {shown} is a folder: name a file in it");
     assert_eq!(problems(&log(folder.path()), &[]), [is_folder]);
-    let missing = format!("line 2: log.decisions: there is no folder {shown}/none");
-    assert_eq!(problems(&log(&folder.path().join("none/log.jsonl")), &[]), [missing]);
+    // The folder may be another machine's: `check` warns, and `serve` refuses.
+    assert!(parse(&log(&folder.path().join("none/log.jsonl")), &[]).is_ok());
     assert!(parse(&log(&folder.path().join("log.jsonl")), &[]).is_ok());
     assert!(parse("[log]\ndecisions = \"log.jsonl\"\n", &[]).is_ok());
 }

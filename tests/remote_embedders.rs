@@ -89,7 +89,7 @@ async fn errors_name_the_status_and_nothing_else() {
 
     let gone = Settings { url: "http://127.0.0.1:1/v1".to_owned(), ..remote(Provider::Gemini, &server) };
     let error = Embeddings::start(gone, memory()).space(&documents(1)).await.unwrap_err();
-    assert_eq!(error, EmbedError::Failed("it cannot be reached".to_owned()));
+    assert_eq!(error, EmbedError::Failed("127.0.0.1:1 cannot be reached".to_owned()));
 }
 
 #[tokio::test]

@@ -30,7 +30,7 @@ pub(crate) fn check(file: &Path) -> Result<(), Failure> {
     if let Some(pair) = &config.server.tls {
         tls::acceptor(pair).map_err(|error| Failure::settings(Some(file), vec![error.to_string()]))?;
     }
-    failure::print(&(summary(&config) + &unembedded(&config)))
+    failure::print(&(summary(&config) + &unembedded(&config) + &unlogged(&config)))
 }
 
 /// What stands in the way of the builtin embedder. A warning and no problem: without it the sidecar serves, and a model
@@ -47,6 +47,16 @@ fn unembedded(config: &Config) -> String {
         None => EmbedError::Absent.to_string(),
     };
     format!("warning: every request would go in full: {why}\n")
+}
+
+/// The folder that the log needs and this machine does not have. A warning and no problem: the file may be another
+/// machine's, and a command that measures writes no log.
+fn unlogged(config: &Config) -> String {
+    let folder = config.log.decisions.as_deref().and_then(Path::parent).filter(|folder| *folder != Path::new(""));
+    match folder.filter(|folder| !folder.is_dir()) {
+        Some(folder) => format!("warning: serve would not start here: log.decisions: no folder {}\n", folder.display()),
+        None => String::new(),
+    }
 }
 
 /// The settings of a command.

@@ -89,26 +89,13 @@ impl Log {
     fn read(mut section: Section<'_>) -> Self {
         let mut log = Self::default();
         section.take_path("decisions", &mut log.decisions);
-        if let Some(problem) = log.decisions.as_deref().and_then(no_file) {
-            section.report("decisions", problem);
+        if let Some(path) = log.decisions.as_deref().filter(|path| path.is_dir()) {
+            section.report("decisions", format!("{} is a folder: name a file in it", path.display()));
         }
         section.take("text", &mut log.text, read::flag);
         section.take("vectors", &mut log.vectors, read::flag);
         section.finish();
         log
-    }
-}
-
-/// Why no file can be made at this path; what only opening it would tell (who may write) is left to the start.
-fn no_file(path: &Path) -> Option<String> {
-    let folder = match path.parent() {
-        Some(folder) if folder != Path::new("") => folder,
-        _ => Path::new("."),
-    };
-    match (path.is_dir(), folder.is_dir()) {
-        (true, _) => Some(format!("{} is a folder: name a file in it", path.display())),
-        (false, true) => None,
-        (false, false) => Some(format!("there is no folder {}", folder.display())),
     }
 }
 
