@@ -82,6 +82,21 @@ fn how_a_reply_ends_is_embedded_before_the_next_message_comes() {
     assert_eq!(built(), before + 2.0, "the new message, and nothing else");
 }
 
+#[test]
+fn a_chat_stays_http_whatever_its_client_would_change_to() {
+    let provider = done();
+    let sidecar = over(&provider).start();
+    let upgrade = [("connection", "Upgrade, HTTP2-Settings"), ("upgrade", "h2c"), ("http2-settings", "AAMAAABk")];
+    for mode in ["narrow", "shadow", "off"] {
+        let headers = [&upgrade[..], &[("x-packlight-mode", mode)]].concat();
+        let (answer, received) = sent(&provider, &sidecar, KIMI, &headers, &roster::ask(WEATHER));
+        assert_eq!(answer.message()["content"], "done");
+        for name in ["upgrade", "http2-settings"] {
+            assert_eq!(received.header(name), None, "{mode}: {name}");
+        }
+    }
+}
+
 fn called(name: &str, id: &str) -> Value {
     let call = json!({"id": id, "type": "function", "function": {"name": name, "arguments": "{}"}});
     json!({"role": "assistant", "content": null, "tool_calls": [call]})

@@ -3,11 +3,13 @@
 use std::io::Write;
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
 
 use packlight::config::Config;
 use packlight::cost::play::{Limits, Step, Tool};
 use packlight::cost::policy::{ALL, Able, Policy, Traffic, estimate};
-use packlight::decision::{Called, Decision, Roster, Scored, ToolTokens};
+use packlight::decision::{Called, Decision, Roster, Scored, ToolTokens, Used};
 use packlight::replay::captured::Captured;
 use packlight::replay::findings::Findings;
 use packlight::replay::grid::{self, Cell, Summary};
@@ -212,6 +214,35 @@ fn the_command_says_which_policy_to_use() {
     assert_eq!((code, text.as_str()), (Some(1), wrong));
     assert_eq!(run(&["/nowhere.jsonl"]).0, Some(1));
     assert_eq!(run(&[]).0, Some(64));
+}
+
+#[test]
+fn a_provider_that_keeps_no_prefix_is_told_from_the_simulated_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("log.jsonl");
+    let tools = |n: u64| Tool { id: n, tokens: 300, always: false };
+    let roster = Arc::new(packlight::cost::play::Roster { tools: (0..30).map(tools).collect(), find_tools: 200 });
+    let says = |cached: u64| {
+        let lines: Vec<String> = (1..=8)
+            .map(|call| {
+                let step = Step {
+                    at: Duration::from_secs(call),
+                    history: 500 * call,
+                    roster: Arc::clone(&roster),
+                    ranking: if call == 1 { (0..30).collect() } else { Vec::new() },
+                    ..Step::default()
+                };
+                let usage = Some(Used { prompt: 10_000, cached, completion: 10 });
+                Decision { usage, ..record(&step, call == 1, call as usize) }.line()
+            })
+            .collect();
+        std::fs::write(&path, lines.join("\n")).expect("written");
+        let output = Command::new(env!("CARGO_BIN_EXE_packlight")).arg("replay").arg(&path).output().expect("it runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).contains("See --no-cache before you follow")
+    };
+    assert!(says(0));
+    assert!(!says(9_000));
 }
 
 async fn played(path: &Path) -> Models {

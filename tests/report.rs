@@ -337,6 +337,63 @@ fn metrics_records_report_and_page_say_the_same() {
     assert_eq!(page.matches("<details class=\"decision missed\"").count(), 2);
 }
 
+/// Each reply calls all tools, so of a message exactly as many calls are bound as tools were selected for it.
+#[test]
+fn under_auto_metrics_records_report_and_page_say_what_was_served() {
+    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/models/e5-small-q4.bin");
+    if !Path::new(model).is_file() {
+        let meant = std::env::var("PACKLIGHT_TEST_MODEL").is_ok_and(|said| said == "absent");
+        assert!(meant, "no model at {model}: run `make model` (or set PACKLIGHT_TEST_MODEL=absent)");
+        return;
+    }
+    let every = |_: &Received| {
+        let all = roster::TOOLS.iter().map(|(name, _)| *name);
+        all.fold(Reply::default(), |reply, name| reply.and_call(name, json!({"value": "x"})))
+    };
+    let provider = Provider::new().answer(every).start();
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("decisions.jsonl");
+    let sidecar = Sidecar::bare()
+        .set("embeddings.provider", "\"builtin\"")
+        .set("embeddings.model_path", &format!("{model:?}"))
+        .set("log.decisions", &format!("{:?}", path.display().to_string()))
+        .upstream("kimi", &provider.url())
+        .start();
+    let post = |mode: &str, text: &str| {
+        let answer = sidecar.post_with(KIMI, &[("x-packlight-mode", mode)], &roster::ask(text).to_string());
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        answer.packlight("action")
+    };
+    let mut warming = 0;
+    eventually("the roster is embedded", || {
+        warming += 1;
+        (post("narrow", "hello") == "narrowed").then_some(())
+    });
+    let messages = ["Lock the front door of the house", "Could you take care of it for me?", WEATHER];
+    messages.iter().for_each(|text| assert_eq!(post("shadow", text), "shadow"));
+
+    let records = written(&path, warming + messages.len());
+    let selected: Vec<usize> = records
+        .iter()
+        .filter(|record| record.arm == "shadow")
+        .map(|record| record.selected.expect("a choice"))
+        .collect();
+    let (served, calls) = (selected.iter().sum::<usize>(), messages.len() * roster::TOOLS.len());
+    assert!(selected.iter().any(|one| *one > 12) && selected.iter().any(|one| *one != selected[0]), "{selected:?}");
+    let verdict = |verdict: &str| {
+        sidecar.metrics().value("packlight_called_tools_total", &[("arm", "shadow"), ("verdict", verdict)]) as usize
+    };
+    assert_eq!((verdict("bound"), verdict("withheld")), (served, calls - served));
+    let data = json(&[path.to_str().expect("a path")]);
+    let recall = &data["recall"];
+    assert_eq!((&recall["calls"], &recall["bound"], &recall["k"]), (&json!(calls), &json!(served), &Value::Null));
+    // A tool that `auto` bound at place 18 is no gift to smaller numbers.
+    for k in [1, 8, 12, 20] {
+        assert_eq!(recall["curve"][k - 1]["bound"], json!(messages.len() * k), "{k}");
+    }
+    assert!(sidecar.admin("/").text().contains(&format!("{served} of {calls} calls would have been bound")));
+}
+
 #[test]
 fn narrowing_that_loses_money_is_shown_as_a_loss() {
     let provider = Provider::new().answer(|_| Reply::text("done").no_usage()).start();
