@@ -62,15 +62,15 @@ pub(super) async fn ask<A: DeserializeOwned>(
     let body = serde_json::to_vec(question).map_err(|_| failed("the question cannot be written"))?;
     let mut request = Request::new(Full::new(Bytes::from(body)));
     *request.method_mut() = Method::POST;
-    let (host, port) = (url.host().unwrap_or_default().to_owned(), url.port_u16());
-    let place = port.map_or_else(|| host.clone(), |port| format!("{host}:{port}"));
-    *request.uri_mut() = url;
+    *request.uri_mut() = url.clone();
     request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     request.headers_mut().extend(key);
     let asking = async {
         let answer = client.request(request).await.map_err(|error| {
             let what = if error.is_connect() { "cannot be reached" } else { "broke the connection" };
-            EmbedError::Failed(format!("{place} {what}"))
+            // Without what else may stand in it: a name, a password, a query.
+            let port = url.port().map_or_else(String::new, |port| format!(":{port}"));
+            EmbedError::Failed(format!("{}{port} {what}", url.host().unwrap_or_default()))
         })?;
         let (head, body) = answer.into_parts();
         if head.status != http::StatusCode::OK {

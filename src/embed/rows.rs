@@ -25,25 +25,18 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// The rows of a tool: what it is called and does, and all it says. Apart, since how much the second counts is the
-    /// roster's to say. `model`: the embedder's identity.
-    pub(super) fn of_document(document: &Document, model: &str) -> [Self; 2] {
+    /// The rows of a tool: what it is called and does, and all it says; apart, since how much the second counts is the
+    /// roster's to say. Then that of its keywords, if it has some. `model`: the embedder's identity.
+    pub(super) fn of_document(document: &Document, model: &str) -> ([Self; 2], Option<Self>) {
         let key = document::key(document, model);
         let mut texts = document::texts(document);
         let all = texts.split_off(texts.len().saturating_sub(1));
-        let row = |part: &str, texts| Self::of_part(&key, part, texts);
-        [row("said", texts), row("all", all)]
-    }
-
-    /// The row of a tool's keywords; `None`: it has none.
-    pub(super) fn of_keywords(document: &Document, model: &str) -> Option<Self> {
-        let runs = Some(document::runs(document)).filter(|runs| !runs.is_empty())?;
-        Some(Self { is_unit: true, ..Self::of_part(&document::key(document, model), "keywords", runs) })
-    }
-
-    fn of_part(key: &str, part: &str, texts: Vec<String>) -> Self {
-        let key = Sha256::new().chain_update(key).chain_update(part).finalize().into();
-        Self { key, texts, task: Task::Document, is_unit: false }
+        let row = |part: &str, texts, is_unit| {
+            let key = Sha256::new().chain_update(&key).chain_update(part).finalize().into();
+            Self { key, texts, task: Task::Document, is_unit }
+        };
+        let runs = Some(document::runs(document)).filter(|runs| !runs.is_empty());
+        ([row("said", texts, false), row("all", all, false)], runs.map(|runs| row("keywords", runs, true)))
     }
 
     /// One text of a tool for itself, for those who want to see what it gives.

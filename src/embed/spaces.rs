@@ -151,8 +151,9 @@ impl Spaces {
         let begun = Instant::now();
         let bank = Arc::clone(self.bank.get_or_try_init(|| self.build_bank()).await?);
         let model = self.shelf.model();
-        let mut rows: Vec<Row> = documents.iter().flat_map(|document| Row::of_document(document, model)).collect();
-        rows.extend(documents.iter().filter_map(|document| Row::of_keywords(document, model)));
+        let (pairs, keywords): (Vec<_>, Vec<_>) =
+            documents.iter().map(|document| Row::of_document(document, model)).unzip();
+        let rows: Vec<Row> = pairs.into_iter().flatten().chain(keywords.into_iter().flatten()).collect();
         let packed = self.shelf.packed(&rows).await?;
         // Thousands of tools take seconds to index: not on a thread that moves bytes.
         let (owned, phrases) = (documents.to_vec(), Arc::clone(&bank));

@@ -72,6 +72,12 @@ impl Body {
     }
 }
 
+impl Failure {
+    fn of(error: BodyError) -> Box<Self> {
+        Box::new(Self { error: Some(error), pause: Box::pin(sleep(LAST_WORDS)) })
+    }
+}
+
 impl Kind {
     fn poll_frame(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         match self {
@@ -88,12 +94,13 @@ impl HttpBody for Body {
 
     fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let body = self.get_mut();
-        if body.failure.is_none() {
-            let polled = body.kind.poll_frame(context);
-            let Poll::Ready(Some(Err(error))) = polled else { return polled };
-            body.failure = Some(Box::new(Failure { error: Some(error), pause: Box::pin(sleep(LAST_WORDS)) }));
-        }
-        let Some(failure) = &mut body.failure else { return Poll::Ready(None) };
+        let failure = match &mut body.failure {
+            Some(failure) => failure,
+            None => match body.kind.poll_frame(context) {
+                Poll::Ready(Some(Err(error))) => body.failure.insert(Failure::of(error)),
+                polled => return polled,
+            },
+        };
         ready!(failure.pause.as_mut().poll(context));
         Poll::Ready(failure.error.take().map(Err))
     }

@@ -18,7 +18,7 @@ use super::record::Recorder;
 use super::source::Source;
 use super::unexpected::Unexpected;
 use crate::turn::search::{self, Again, Next};
-use crate::wire::reply::{Framing, Progress};
+use crate::wire::reply::{Framing, Leg, Progress};
 
 /// Silence after which a held stream shows that it lives.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -168,23 +168,17 @@ pub fn pieces(
                 }
             }
             narrowing.remember(&assembler).await;
-            narrowing.foresee(&assembler);
-            if leg.withheld && broken.is_none() {
-                broken = Some("it cannot be read, and may hold a search that is not the agent's".into());
-            }
-            if broken.is_none() && hidden && !leg.complete && !leg.failed {
-                broken = Some("it ended in the middle".into());
-            }
+            let mut broken = broken.or_else(|| unusable(&leg, hidden).map(Into::into));
             let mut out = Vec::new();
             assembler.close(&mut out);
-            if let Some(error) = broken.take_if(|_| {
-                let nothing_left = !begun && !head_sent.load(Ordering::Acquire);
-                // Half of a document that is put together of two is nobody's bytes.
-                nothing_left && (out.is_empty() || (hidden && framing == Framing::Whole))
-            }) {
-                yield Piece::Instead(Box::new(narrowing.instead(&error, &mut recorder)));
+            let has_left = begun || head_sent.load(Ordering::Acquire);
+            // Half of a document that is put together of two is nobody's bytes.
+            let is_nothing = out.is_empty() || (hidden && framing == Framing::Whole);
+            if let Some(error) = broken.as_ref().filter(|_| !has_left && is_nothing) {
+                yield Piece::Instead(Box::new(narrowing.instead(error, &mut recorder)));
                 return;
             }
+            narrowing.foresee(&assembler);
             if !out.is_empty() {
                 yield Piece::Data(out.into());
             }
@@ -211,6 +205,14 @@ pub fn pieces(
             return;
         }
     }
+}
+
+/// Why what came of the last leg is no end of a reply. `hidden`: a leg of it searched.
+fn unusable(leg: &Leg, hidden: bool) -> Option<&'static str> {
+    if leg.withheld {
+        return Some("it cannot be read, and may hold a search that is not the agent's");
+    }
+    (hidden && !leg.complete && !leg.failed).then_some("it ended in the middle")
 }
 
 /// Reads what is left of a leg, so that its connection goes back to the pool.

@@ -69,16 +69,21 @@ impl Ranks {
         u64::from(self.kept) + up_to(&self.bound, k) + up_to(&self.withheld, k)
     }
 
-    /// 0 to 1; without a call 1.
-    pub fn recall(&self, k: usize) -> f64 {
+    /// Calls whose tool a selection of `k` would have held; `None`: was bound as served.
+    pub fn held(&self, k: Option<usize>) -> u64 {
+        k.map_or_else(|| self.served(), |k| self.bound(k))
+    }
+
+    /// Of [`Self::held`], 0 to 1; without a call 1.
+    pub fn recall(&self, k: Option<usize>) -> f64 {
         let calls = self.calls();
-        if calls == 0 { 1.0 } else { self.bound(k) as f64 / calls as f64 }
+        if calls == 0 { 1.0 } else { self.held(k) as f64 / calls as f64 }
     }
 
     /// The place at which half of what `k` misses, or of what was withheld, is bound; `None`: nothing is missed, or half
     /// of it has no such place.
     pub fn median_missed(&self, k: Option<usize>) -> Option<usize> {
-        let missed = self.calls() - k.map_or_else(|| self.served(), |k| self.bound(k));
+        let missed = self.calls() - self.held(k);
         if missed == 0 {
             return None;
         }
@@ -96,7 +101,7 @@ impl Ranks {
 
     /// Recall at every k.
     pub fn curve(&self) -> Vec<Point> {
-        (1..=DEEPEST).map(|k| Point { k, bound: self.bound(k), recall: self.recall(k) }).collect()
+        (1..=DEEPEST).map(|k| Point { k, bound: self.bound(k), recall: self.recall(Some(k)) }).collect()
     }
 }
 
@@ -133,7 +138,7 @@ mod tests {
         assert_eq!([1, 11, 12, 14, 64].map(|k| ranks.bound(k)), [2, 2, 3, 4, 4]);
         assert_eq!([None, Some(12)].map(|k| ranks.median_missed(k)), [None; 2], "two of three have no place");
         assert_eq!(ranks.least(|k| ranks.bound(k) >= 3), Some(12));
-        assert_eq!(Ranks::default().recall(1), 1.0);
+        assert_eq!(Ranks::default().recall(Some(1)), 1.0);
     }
 
     #[test]

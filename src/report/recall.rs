@@ -204,7 +204,7 @@ impl Calls {
         let is_enough = |bound: u64| bound as f64 >= TARGET * calls as f64 && wilson(bound, calls).0 >= FLOOR;
         let recommended_k = self.all.least(|k| is_enough(self.all.bound(k)));
         let (k, served) = (asked.or(self.selected.one()), self.all.served());
-        let bound = asked.map_or(served, |k| self.all.bound(k));
+        let bound = self.all.held(asked);
         let verdict = match (recommended_k, k) {
             _ if wilson(calls, calls).0 < FLOOR => Verdict::TooFewCalls,
             _ if is_enough(bound) => Verdict::Promote,
@@ -220,7 +220,7 @@ impl Calls {
             calls,
             bound,
             served,
-            recall: bound as f64 / calls as f64,
+            recall: self.all.recall(asked),
             interval: wilson(bound, calls),
             core_calls: self.core,
             missed,
@@ -261,9 +261,8 @@ impl Selected {
 impl Named {
     /// `k`: what is asked about; `None`: what was served.
     fn of(name: &str, ranks: &Ranks, k: Option<usize>) -> Self {
-        let (calls, bound) = (ranks.calls(), k.map_or_else(|| ranks.served(), |k| ranks.bound(k)));
-        let recall = if calls == 0 { 1.0 } else { bound as f64 / calls as f64 };
-        let interval = wilson(bound, calls);
+        let (calls, bound) = (ranks.calls(), ranks.held(k));
+        let (recall, interval) = (ranks.recall(k), wilson(bound, calls));
         Self { name: name.to_owned(), calls, bound, recall, interval, curve: ranks.curve() }
     }
 }

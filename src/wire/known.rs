@@ -49,14 +49,7 @@ impl Known {
             return None;
         }
         let text = body.get(place.clone())?;
-        let moved = |range: &Range<usize>| match range.is_empty() {
-            true => Some(0..0),
-            false => Some(range.start.checked_sub(place.start)?..range.end.checked_sub(place.start)?),
-        };
-        let group = |group: &Group| {
-            let (span, declarations) = (moved(&group.span)?, moved(&group.declarations)?);
-            Some(Group { span, declarations, mixed: group.mixed })
-        };
+        let into = |at: usize| at.checked_sub(place.start);
         let part = |part: &Cow<'_, str>| match (part, span(text, part)) {
             (_, at) if !at.is_empty() => Part::At(at),
             (written, _) => Part::Own((&**written).into()),
@@ -73,7 +66,7 @@ impl Known {
             text: text.into(),
             // Those that stand in messages are not of this value.
             tools: view.tools.iter().filter(|tool| tool.kind != ToolKind::Placed).map(tool).collect(),
-            groups: view.layout.groups.iter().map(group).collect::<Option<_>>()?,
+            groups: view.layout.groups.iter().map(|group| group_moved(group, into)).collect::<Option<_>>()?,
         })
     }
 
@@ -102,21 +95,10 @@ impl Known {
     /// Its tools as they stand at `at` in `body`, and the places of its parts.
     pub(super) fn read<'a>(&self, body: &'a str, at: usize, layout: &mut Layout) -> Vec<ToolView<'a>> {
         layout.tools = at..at + self.len();
-        let moved = |range: &Range<usize>| match range.is_empty() {
-            true => 0..0,
-            false => range.start + at..range.end + at,
-        };
-        layout.groups = self
-            .groups
-            .iter()
-            .map(|group| Group {
-                span: moved(&group.span),
-                declarations: moved(&group.declarations),
-                mixed: group.mixed,
-            })
-            .collect();
+        let out = |place: usize| place.checked_add(at);
+        layout.groups = self.groups.iter().filter_map(|group| group_moved(group, out)).collect();
         let part = |part: &Part| match part {
-            Part::At(range) => Cow::Borrowed(body.get(moved(range)).unwrap_or_default()),
+            Part::At(range) => Cow::Borrowed(moved(range, out).and_then(|range| body.get(range)).unwrap_or_default()),
             Part::Own(text) => Cow::Owned(text.to_string()),
         };
         let tool = |tool: &Tool| ToolView {
@@ -129,6 +111,16 @@ impl Known {
         };
         self.tools.iter().map(tool).collect()
     }
+}
+
+/// `None`: the range has no such place. An empty one is none wherever it stands.
+fn moved(range: &Range<usize>, by: impl Fn(usize) -> Option<usize>) -> Option<Range<usize>> {
+    if range.is_empty() { Some(0..0) } else { Some(by(range.start)?..by(range.end)?) }
+}
+
+fn group_moved(group: &Group, by: impl Fn(usize) -> Option<usize>) -> Option<Group> {
+    let (span, declarations) = (moved(&group.span, &by)?, moved(&group.declarations, &by)?);
+    Some(Group { span, declarations, mixed: group.mixed })
 }
 
 /// Nothing is known.

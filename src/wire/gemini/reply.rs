@@ -178,7 +178,7 @@ impl Reader {
                     Shown::Same | Shown::Nothing => &body,
                 });
             }
-            None if self.names_hidden(&body) => {}
+            None if self.leg.told.withheld => {}
             None => out.extend_from_slice(&body),
         }
     }

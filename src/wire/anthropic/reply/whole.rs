@@ -12,8 +12,8 @@ use crate::wire::reply::Leg;
 pub(super) struct Whole {
     pub(super) hidden: Hidden,
     body: Vec<u8>,
-    /// The body is an object.
-    readable: bool,
+    /// The body is no object, and may tell of what is hidden.
+    withheld: bool,
     pub(super) past: Past,
     pub(super) heard: Heard,
     /// The blocks of earlier legs that the client sees, each in its own bytes.
@@ -32,13 +32,12 @@ impl Whole {
     pub(super) fn end_leg(&mut self) -> Leg {
         let body = std::mem::take(&mut self.body);
         let message = std::str::from_utf8(&body).ok().and_then(Object::parse);
-        self.readable = message.is_some();
+        self.withheld = message.is_none() && self.hidden.may_be_told(&body);
         if let Some(message) = message {
             self.read(&message);
         }
-        let withheld = !self.readable && self.hidden.may_be_told(&body);
         self.body = body;
-        Leg { withheld, ..self.past.end(&mut self.heard, &self.hidden) }
+        Leg { withheld: self.withheld, ..self.past.end(&mut self.heard, &self.hidden) }
     }
 
     pub(super) fn next_leg(&mut self) {
@@ -56,7 +55,7 @@ impl Whole {
         match written {
             Some(body) => out.extend_from_slice(body.as_bytes()),
             // It broke off, perhaps within the call that is hidden.
-            None if !self.readable && self.hidden.may_be_told(&self.body) => {}
+            None if self.withheld => {}
             None => out.extend_from_slice(&self.body),
         }
         self.body.clear();

@@ -14,8 +14,8 @@ pub(super) struct Whole {
     pub(super) hidden: Hidden,
     hold_text: bool,
     body: Vec<u8>,
-    /// The body is an object.
-    readable: bool,
+    /// The body is no object, and may tell of what is hidden.
+    withheld: bool,
     pub(super) past: Past,
     pub(super) heard: Heard,
 }
@@ -32,11 +32,10 @@ impl Whole {
     pub(super) fn end_leg(&mut self) -> Leg {
         let body = std::mem::take(&mut self.body);
         let top = std::str::from_utf8(&body).ok().and_then(Object::parse);
-        self.readable = top.is_some();
+        self.withheld = top.is_none() && self.hidden.may_be_told(&body);
         if let Some(top) = top {
             self.read(&top);
         }
-        let withheld = !self.readable && self.hidden.may_be_told(&body);
         self.body = body;
         let mixed = self.heard.first_own().is_some();
         if !(self.hold_text && self.heard.searched() && !mixed) {
@@ -44,7 +43,7 @@ impl Whole {
             self.heard.shown_reasoning =
                 self.heard.reasoning.as_ref().map(|(_, reasoning)| reasoning.clone()).unwrap_or_default();
         }
-        Leg { withheld, ..self.past.end(&mut self.heard, &self.hidden) }
+        Leg { withheld: self.withheld, ..self.past.end(&mut self.heard, &self.hidden) }
     }
 
     pub(super) fn next_leg(&mut self) {
@@ -60,7 +59,7 @@ impl Whole {
         match written {
             Some(body) => out.extend_from_slice(body.as_bytes()),
             // It broke off, perhaps within the call that is hidden.
-            None if !self.readable && self.hidden.may_be_told(&self.body) => {}
+            None if self.withheld => {}
             None => out.extend_from_slice(&self.body),
         }
         self.body.clear();
